@@ -1,0 +1,212 @@
+/**
+ * The driver contract (HRN-): what a harness gives the runtime. A driver translates native frames to canonical events; it
+ * writes no store, publishes nothing and retries no turn. Disposal is the scope's.
+ */
+import type { HarnessError, ResumeUnconfirmed, SessionMissing, UnsupportedOperation } from "@tackroom/protocol"
+import type {
+  Command,
+  ConfigOption,
+  ExecutionBinding,
+  HarnessCapabilities,
+  HarnessEvent,
+  InteractionWithdrawal,
+  PermissionOption,
+  PermissionSubject,
+  PromptInput,
+  QuestionSubject,
+  SessionConfig,
+  SessionConfigUpdate,
+  TurnOrigin
+} from "@tackroom/protocol/events"
+import type { Deferred, Effect, Scope, Stream } from "effect"
+import { Data, Deferred as DeferredModule, Effect as EffectModule } from "effect"
+
+/**
+ * A place in a turn's stream up to which everything must be durable. The runtime completes it once all events before it
+ * are committed: a driver that must not act before its record is on disk (AGT-003, AGT-033) emits one and awaits it.
+ */
+export class Barrier extends Data.TaggedClass("Barrier")<{ readonly committed: Deferred.Deferred<void> }> {}
+
+/** Makes a barrier to emit and the effect that waits for it. */
+export const makeBarrier: Effect.Effect<Barrier> = EffectModule.map(
+  DeferredModule.make<void>(),
+  (committed) => new Barrier({ committed })
+)
+
+/** What a turn's stream may hold. */
+export type HarnessItem = HarnessEvent | Barrier
+
+/** An ask that was withdrawn before anyone decided. */
+export class Withdrawn extends Data.TaggedError("Withdrawn")<{ readonly reason: InteractionWithdrawal["reason"] }> {}
+
+/** The harness lost the turn it was asked to continue. */
+export class TurnLost extends Data.TaggedError("TurnLost")<{ readonly message: string }> {}
+
+export interface PermissionAsk extends PermissionSubject {
+  readonly sessionId: string
+  readonly turnId: string
+  /** The harness's own id of the request: the same id in the same turn is the same ask, also after a restart. */
+  readonly nativeRequestId: string
+  readonly options: ReadonlyArray<PermissionOption>
+}
+
+export interface PermissionDecision {
+  readonly interactionId: string
+  readonly decision: "allow_once" | "allow_always" | "deny" | "reject_always"
+  readonly optionId?: string
+  readonly note?: string
+  readonly origin: string
+}
+
+export interface QuestionAsk extends QuestionSubject {
+  readonly sessionId: string
+  readonly turnId: string
+  readonly nativeRequestId: string
+  readonly toolCallId?: string
+}
+
+export interface QuestionAnswer {
+  readonly interactionId: string
+  /** One list per question, or null when the person rejected the question. */
+  readonly answers: ReadonlyArray<ReadonlyArray<string>> | null
+}
+
+export interface HarnessContext {
+  readonly ask: {
+    readonly permission: (ask: PermissionAsk) => Effect.Effect<PermissionDecision, Withdrawn | HarnessError>
+    readonly question: (ask: QuestionAsk) => Effect.Effect<QuestionAnswer, Withdrawn | HarnessError>
+  }
+  /** Keeps a value too large for an event; the event names it in its `attachments` or fields. */
+  readonly artifacts: {
+    readonly put: (sessionId: string, mime: string, bytes: Uint8Array) => Effect.Effect<string, HarnessError>
+  }
+  readonly secrets: { readonly get: (name: string) => Effect.Effect<string | undefined> }
+  /** An event outside any turn. */
+  readonly notice: (sessionId: string, event: HarnessEvent) => Effect.Effect<void>
+  readonly instanceId: string
+}
+
+export interface OpenSession {
+  readonly sessionId: string
+  readonly workspaceId: string
+  readonly directory: string
+  readonly model?: string
+  readonly variant?: string
+  readonly agent?: string
+  readonly instructions?: string
+  readonly permissionMode?: string
+  readonly title?: string
+}
+
+export interface NativeSession {
+  readonly upstreamSessionId: string
+  readonly upstreamState: "pending" | "confirmed"
+  readonly ownerKey?: string
+  readonly config?: SessionConfig
+  readonly configOptions?: ReadonlyArray<ConfigOption>
+  readonly commands?: ReadonlyArray<Command>
+}
+
+/** Budgets of one turn, enforced by the runtime (D-28). Absent: no limit. Times in milliseconds. */
+export interface TurnBudget {
+  readonly maxRounds?: number
+  readonly maxOutputTokens?: number
+  /** Time not spent waiting for people. */
+  readonly activeMs?: number
+  readonly wallMs?: number
+}
+
+export interface TurnInput {
+  readonly binding: ExecutionBinding
+  readonly turnId: string
+  readonly messageId: string
+  readonly assistantMessageId: string
+  /** Uncut (RT-213). */
+  readonly prompt: PromptInput
+  readonly config: SessionConfig
+  readonly origin: TurnOrigin
+  readonly freshContext: boolean
+  /** Cursor of the turn's `user-message` minus one. */
+  readonly startCursor: number
+  /** True when another model round fits the turn's budget; a driver of our own asks before each request (D-28). */
+  readonly roundFits: Effect.Effect<boolean>
+}
+
+export interface TurnRef {
+  readonly binding: ExecutionBinding
+  readonly turnId: string
+  readonly messageId: string
+  readonly nativeTurnId?: string
+  readonly startCursor: number
+}
+
+export interface ModelOption {
+  readonly providerID: string
+  readonly modelID: string
+  readonly name?: string
+  readonly connected?: boolean
+  readonly effortLevels?: ReadonlyArray<string>
+}
+
+export interface HarnessHealth {
+  readonly status: "ok" | "degraded" | "unavailable"
+  readonly reason?: string
+  readonly message?: string
+  readonly sessions?: number
+}
+
+export interface HarnessDriver {
+  readonly capabilities: (query: {
+    readonly directory: string
+    readonly sessionId?: string
+  }) => Effect.Effect<HarnessCapabilities, HarnessError>
+  readonly openSession: (input: OpenSession) => Effect.Effect<NativeSession, HarnessError>
+  readonly resumeSession: (
+    binding: ExecutionBinding
+  ) => Effect.Effect<NativeSession, SessionMissing | ResumeUnconfirmed | HarnessError>
+  /** Emits exactly one terminal event and then ends (HRN-009). */
+  readonly runTurn: (turn: TurnInput) => Stream.Stream<HarnessItem, HarnessError>
+  /** Continues a turn from the driver's own durable record. */
+  readonly recoverTurn: (turn: TurnInput) => Stream.Stream<HarnessItem, TurnLost | HarnessError>
+  readonly betweenTurns: (binding: ExecutionBinding) => Stream.Stream<HarnessEvent, HarnessError>
+  readonly steer: (
+    turn: TurnRef,
+    prompt: PromptInput
+  ) => Effect.Effect<"taken" | "no_active_turn" | "declined", UnsupportedOperation | HarnessError>
+  /** `acknowledged`: the turn's stream ends with `cancelled`, or may be interrupted now. */
+  readonly cancel: (turn: TurnRef) => Effect.Effect<"acknowledged" | "idle", UnsupportedOperation | HarnessError>
+  readonly configure: (
+    binding: ExecutionBinding,
+    update: SessionConfigUpdate
+  ) => Effect.Effect<SessionConfig, UnsupportedOperation | HarnessError>
+  readonly configOptions: (
+    directory: string
+  ) => Effect.Effect<ReadonlyArray<ConfigOption>, UnsupportedOperation | HarnessError>
+  readonly models: (directory: string) => Effect.Effect<ReadonlyArray<ModelOption>, UnsupportedOperation | HarnessError>
+  readonly commands: (
+    directory: string,
+    sessionId?: string
+  ) => Effect.Effect<ReadonlyArray<Command>, UnsupportedOperation | HarnessError>
+  readonly closeSession: (binding: ExecutionBinding) => Effect.Effect<void, HarnessError>
+  readonly deleteSession: (binding: ExecutionBinding) => Effect.Effect<void, HarnessError>
+  /** Starts nothing. */
+  readonly health: (directory?: string) => Effect.Effect<HarnessHealth>
+}
+
+export interface HarnessDefinition {
+  readonly label: string
+  readonly authEnv: string | null
+  readonly peer?: { readonly package: string; readonly range: string }
+  readonly program?: { readonly name: string; readonly range: string }
+}
+
+export interface HarnessFactory {
+  readonly id: string
+  readonly access: "native" | "acp" | "connection"
+  readonly definition: HarnessDefinition
+  readonly make: (context: HarnessContext) => Effect.Effect<HarnessDriver, HarnessError, Scope.Scope>
+}
+
+/** `access:id`, the key under which a harness is registered. */
+export const harnessKey = (harness: { readonly id: string; readonly access: string }): string =>
+  `${harness.access}:${harness.id}`
