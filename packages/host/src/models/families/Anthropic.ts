@@ -1,0 +1,32 @@
+/**
+ * Anthropic's Messages wire. The system text and the last message end a cached prefix each, so that a round pays for
+ * what is new in it.
+ */
+import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider"
+import { Effect } from "effect"
+import type { Family } from "./Family.ts"
+
+const ephemeral = { anthropic: { cacheControl: { type: "ephemeral" } } }
+
+const marked = (message: LanguageModelV4Message): LanguageModelV4Message => ({ ...message, providerOptions: ephemeral })
+
+const withCachePoints = (prompt: LanguageModelV4Prompt): LanguageModelV4Prompt =>
+  prompt.map((message, index) => {
+    const endsPrefix = message.role === "system" || (index === prompt.length - 1 && message.role !== "assistant")
+    return endsPrefix ? marked(message) : message
+  })
+
+export const anthropic: Family = {
+  api: "anthropic",
+  keyHeader: "x-api-key",
+  open: (endpoint) =>
+    Effect.map(
+      Effect.promise(() => import("@ai-sdk/anthropic")),
+      ({ createAnthropic }) =>
+        createAnthropic({ baseURL: endpoint.baseUrl, apiKey: endpoint.placeholder, fetch: endpoint.fetch }).messages(
+          endpoint.model
+        )
+    ),
+  prompt: withCachePoints,
+  options: {}
+}

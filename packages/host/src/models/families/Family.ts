@@ -1,0 +1,25 @@
+/**
+ * What differs between the wires of live providers. A module here imports its client library inside `open`, on the
+ * first live request: the libraries cost more than the rest of the start (facts: 120 ms for the first).
+ */
+import type { LanguageModelV4, LanguageModelV4Prompt, SharedV4ProviderOptions } from "@ai-sdk/provider"
+import type { Effect } from "effect"
+import type { LiveApi } from "../Endpoint.ts"
+import type { Fetch } from "../GuardedFetch.ts"
+
+export interface FamilyEndpoint {
+  readonly baseUrl: string
+  readonly model: string
+  /** Stands where a library insists on a key, so that it reads none from the environment; `fetch` replaces it. */
+  readonly placeholder: string
+  readonly fetch: Fetch & typeof globalThis.fetch
+}
+
+export interface Family {
+  readonly api: LiveApi
+  readonly keyHeader: "authorization" | "x-api-key"
+  readonly open: (endpoint: FamilyEndpoint) => Effect.Effect<LanguageModelV4>
+  /** Last touches to the prompt. */
+  readonly prompt: (prompt: LanguageModelV4Prompt) => LanguageModelV4Prompt
+  readonly options: SharedV4ProviderOptions
+}

@@ -1,0 +1,20 @@
+/**
+ * OpenAI's Responses wire. Nothing is stored at the vendor: reasoning goes back and forth encrypted, in the replay.
+ */
+import { Effect } from "effect"
+import type { Family } from "./Family.ts"
+
+export const responses: Family = {
+  api: "responses",
+  keyHeader: "authorization",
+  open: (endpoint) =>
+    Effect.map(
+      Effect.promise(() => import("@ai-sdk/openai")),
+      ({ createOpenAI }) =>
+        createOpenAI({ baseURL: endpoint.baseUrl, apiKey: endpoint.placeholder, fetch: endpoint.fetch }).responses(
+          endpoint.model
+        )
+    ),
+  prompt: (prompt) => prompt,
+  options: { openai: { store: false } }
+}
