@@ -4,22 +4,23 @@
  */
 import type { HarnessError, ResumeUnconfirmed, SessionMissing, UnsupportedOperation } from "@tackroom/protocol"
 import type {
+  Category,
   Command,
   ConfigOption,
+  Decision,
   ExecutionBinding,
-  HarnessCapabilities,
   HarnessEvent,
-  InteractionWithdrawal,
+  PermissionDetails,
   PermissionOption,
-  PermissionSubject,
   PromptInput,
-  QuestionSubject,
+  Question,
   SessionConfig,
   SessionConfigUpdate,
-  TurnOrigin
+  TurnOrigin,
+  WithdrawalReason
 } from "@tackroom/protocol/events"
-import type { Deferred, Effect, Scope, Stream } from "effect"
-import { Data, Deferred as DeferredModule, Effect as EffectModule } from "effect"
+import { Data, Deferred, Effect, type Schema, type Scope, type Stream } from "effect"
+import type { HarnessCapabilities } from "./Capabilities.ts"
 
 /**
  * A place in a turn's stream up to which everything must be durable. The runtime completes it once all events before it
@@ -28,8 +29,8 @@ import { Data, Deferred as DeferredModule, Effect as EffectModule } from "effect
 export class Barrier extends Data.TaggedClass("Barrier")<{ readonly committed: Deferred.Deferred<void> }> {}
 
 /** Makes a barrier to emit and the effect that waits for it. */
-export const makeBarrier: Effect.Effect<Barrier> = EffectModule.map(
-  DeferredModule.make<void>(),
+export const makeBarrier: Effect.Effect<Barrier> = Effect.map(
+  Deferred.make<void>(),
   (committed) => new Barrier({ committed })
 )
 
@@ -37,12 +38,20 @@ export const makeBarrier: Effect.Effect<Barrier> = EffectModule.map(
 export type HarnessItem = HarnessEvent | Barrier
 
 /** An ask that was withdrawn before anyone decided. */
-export class Withdrawn extends Data.TaggedError("Withdrawn")<{ readonly reason: InteractionWithdrawal["reason"] }> {}
+export class Withdrawn extends Data.TaggedError("Withdrawn")<{ readonly reason: WithdrawalReason }> {}
 
 /** The harness lost the turn it was asked to continue. */
 export class TurnLost extends Data.TaggedError("TurnLost")<{ readonly message: string }> {}
 
-export interface PermissionAsk extends PermissionSubject {
+export interface PermissionAsk {
+  readonly tool: string
+  readonly title?: string
+  readonly arguments?: Schema.Json
+  readonly toolCallId?: string
+  readonly paths?: ReadonlyArray<string>
+  readonly patterns?: ReadonlyArray<string>
+  readonly category?: Category
+  readonly details?: PermissionDetails
   readonly sessionId: string
   readonly turnId: string
   /** The harness's own id of the request: the same id in the same turn is the same ask, also after a restart. */
@@ -52,13 +61,14 @@ export interface PermissionAsk extends PermissionSubject {
 
 export interface PermissionDecision {
   readonly interactionId: string
-  readonly decision: "allow_once" | "allow_always" | "deny" | "reject_always"
+  readonly decision: Decision
   readonly optionId?: string
   readonly note?: string
   readonly origin: string
 }
 
-export interface QuestionAsk extends QuestionSubject {
+export interface QuestionAsk {
+  readonly questions: ReadonlyArray<Question>
   readonly sessionId: string
   readonly turnId: string
   readonly nativeRequestId: string
