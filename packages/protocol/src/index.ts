@@ -6,3 +6,4 @@
  */
 export * from "./Ids.ts"
 export * from "./events/index.ts"
+export * from "./RuntimeErrors.ts"
