@@ -5,23 +5,31 @@
  * Times are milliseconds since the epoch; `Session` and the other public rows are made from these by the runtime.
  */
 import type {
+  ArtifactRef,
   Author,
+  Category,
+  Command,
+  ConfigOption,
   EventPayload,
   ExecutionBinding,
-  InteractionResolution,
-  InteractionWithdrawal,
-  MessageInfo,
   MessagePart,
-  PermissionSubject,
+  ModelRef,
+  PermissionDetails,
+  PermissionOption,
   PromptInput,
   PromptPart,
-  QuestionSubject,
+  Question,
+  Resolution,
   SessionConfig,
   SessionStart,
   TitleSource,
+  TokenUsage,
+  TurnError,
   TurnOrigin,
-  TurnOutcome
+  TurnOutcome,
+  Withdrawal
 } from "@tackroom/protocol/events"
+import type { Schema } from "effect"
 
 /** One session (`tr_session`). `head` is the last cursor, `fence` the highest fencing token ever given out. */
 export interface SessionRow {
@@ -43,7 +51,7 @@ export interface SessionRow {
   readonly tags: ReadonlyArray<string>
   readonly harnessPayload: unknown
   /** Last advertised commands and configuration options, complete lists. */
-  readonly commands: unknown
+  readonly commands: Advertised | null
   readonly head: number
   readonly fence: number
   readonly owner: string | null
@@ -53,6 +61,17 @@ export interface SessionRow {
   readonly updatedAt: number
   readonly archivedAt: number | null
   readonly closedAt: number | null
+  /**
+   * Only in a listing: a column of this row does not decode, and holds its empty value here (RT-053). Reading the row
+   * itself fails with `RuntimeStoreCorruptRow`.
+   */
+  readonly corrupt?: string
+}
+
+/** What a harness last advertised for a session; each list is complete. */
+export interface Advertised {
+  readonly commands?: ReadonlyArray<Command>
+  readonly options?: ReadonlyArray<ConfigOption>
 }
 
 export type TurnState = "admitted" | "starting" | "running" | "waiting" | "cancelling" | "recovering" | "settled"
@@ -107,7 +126,26 @@ export interface QueueRow {
   readonly createdAt: number
 }
 
-/** A permission or question (`tr_interaction`). */
+/** What a permission asks, as it was shown. */
+export interface PermissionSubject {
+  readonly tool: string
+  readonly title?: string
+  readonly arguments?: Schema.Json
+  readonly toolCallId?: string
+  readonly paths: ReadonlyArray<string>
+  readonly patterns?: ReadonlyArray<string>
+  readonly category?: Category
+  readonly details?: PermissionDetails
+  readonly options: ReadonlyArray<PermissionOption>
+}
+
+/** What a question asks. */
+export interface QuestionSubject {
+  readonly questions: ReadonlyArray<Question>
+  readonly toolCallId?: string
+}
+
+/** A permission or question (`tr_interaction`). `at` of a resolution or withdrawal is the time of its event. */
 export interface InteractionRow {
   readonly id: string
   readonly sessionId: string
@@ -117,8 +155,8 @@ export interface InteractionRow {
   readonly nativeId: string
   readonly state: "pending" | "resolved" | "withdrawn"
   readonly request: PermissionSubject | QuestionSubject
-  readonly resolution: InteractionResolution | null
-  readonly withdrawal: InteractionWithdrawal | null
+  readonly resolution: Resolution | null
+  readonly withdrawal: Withdrawal | null
   readonly delivered: boolean
   readonly createdAt: number
   readonly settledAt: number | null
@@ -133,6 +171,19 @@ export interface LeaseRow {
   readonly expiresAt: number
 }
 
+/** What a message row holds beside its key columns; a user message has `author`, an assistant's the rest. */
+export interface MessageInfo {
+  readonly author?: Author
+  readonly model?: ModelRef
+  readonly usage?: TokenUsage
+  readonly error?: TurnError
+  readonly delivery?: "start" | "queue" | "steer"
+  /** A steer whose answer was lost (RT-088). */
+  readonly uncertain?: boolean
+  readonly harnessPayload?: Schema.Json
+}
+
+/** A message (`tr_message`). `ordinal` is the cursor of the event that made it: it grows, and is not dense. */
 export interface MessageRow {
   readonly sessionId: string
   readonly id: string
@@ -150,6 +201,7 @@ export interface PartRow {
   readonly sessionId: string
   readonly messageId: string
   readonly id: string
+  /** Cursor of the event that made the part; parts of one user message count from 0. */
   readonly ordinal: number
   readonly type: MessagePart["type"]
   readonly data: MessagePart | null
@@ -169,12 +221,7 @@ export interface EventRow {
 }
 
 /** Where a cut field's whole value is kept (agent-runtime 6.5). `path` is a JSON Pointer into the payload. */
-export interface ArtifactReference {
-  readonly path: string
-  readonly artifactId: string
-  readonly bytes: number
-  readonly mime: string
-}
+export type ArtifactReference = ArtifactRef
 
 export interface ArtifactRow {
   readonly id: string

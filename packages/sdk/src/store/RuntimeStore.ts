@@ -5,7 +5,7 @@
  * Every writing call takes `WriteOptions`: rows of an extension (`ops`) and events of further sessions (`others`) commit
  * with the call or not at all (STO-010, STO-011).
  */
-import type { EventPayload, TurnOutcome } from "@tackroom/protocol/events"
+import type { EventPayload, Resolution, Todo, TurnOutcome, WithdrawalReason } from "@tackroom/protocol/events"
 import type {
   InteractionAlreadyResolved,
   InteractionNotFound,
@@ -25,7 +25,7 @@ import type {
   StoreUnavailable,
   UnsupportedRuntimeStoreSchema
 } from "@tackroom/protocol"
-import type { Effect, Stream } from "effect"
+import { Data, type Effect, type Stream } from "effect"
 import type {
   ArtifactReference,
   ArtifactRow,
@@ -74,7 +74,15 @@ export interface StoreOp {
 export interface WriteOptions<A = unknown> {
   readonly ops?: ReadonlyArray<StoreOp> | ((outcome: A) => ReadonlyArray<StoreOp>)
   readonly others?: ReadonlyArray<{ readonly sessionId: string; readonly entries: ReadonlyArray<NewEntry> }>
+  /**
+   * The instance that writes, for the check of `others` against their leases (STO-011). Default: the owner of the lease
+   * of the session written to.
+   */
+  readonly owner?: string
 }
+
+/** What `others` may add to the failures of a call (STO-011). */
+export type OthersFailure = SessionNotFound | SessionGone | SessionTurnFenceStale
 
 /** What every write answers besides its own result: the events it stored, for the hub to publish after the commit. */
 export interface Committed<A> {
@@ -215,15 +223,14 @@ export type ResolveOutcome =
   | { readonly _tag: "Already"; readonly row: InteractionRow }
 
 type Result<A, E = never> = Effect.Effect<A, E | StoreFailure>
-type Write<A, E = never> = Effect.Effect<Committed<A>, E | StoreFailure | OpFailed>
+type Write<A, E = never> = Effect.Effect<Committed<A>, E | StoreFailure | OpFailed | OthersFailure>
 
 /** An `op` refused; the whole call was rolled back. `error` is the extension's own typed error. */
-export interface OpFailed {
-  readonly _tag: "OpFailed"
+export class OpFailed extends Data.TaggedError("OpFailed")<{
   readonly extension: string
   readonly op: string
   readonly error: unknown
-}
+}> {}
 
 export interface RuntimeStore {
   readonly kind: StoreInfo["kind"]
@@ -249,7 +256,10 @@ export interface RuntimeStore {
     options?: WriteOptions<SessionRow>
   ) => Write<SessionRow, SessionNotFound | SessionGone>
   /** Commits the tombstone, then removes rows in slices of at most 2,000 (RT-051). */
-  readonly deleteSession: (id: string) => Result<void, SessionNotFound | SessionGone>
+  readonly deleteSession: (
+    id: string,
+    options?: Pick<WriteOptions<void>, "ops">
+  ) => Result<void, SessionNotFound | SessionGone | OpFailed>
 
   // ---- turns
   readonly admit: (
@@ -331,13 +341,13 @@ export interface RuntimeStore {
   /** Compare and set on `pending` (RT-251, RT-252). */
   readonly resolveInteraction: (
     id: string,
-    resolution: NonNullable<InteractionRow["resolution"]>,
+    resolution: Resolution,
     entries: (row: InteractionRow) => ReadonlyArray<NewEntry>,
     options?: WriteOptions<ResolveOutcome> & { readonly session?: SessionPatch }
   ) => Write<ResolveOutcome, InteractionNotFound | InteractionWithdrawn | InteractionAlreadyResolved>
   readonly withdrawInteractions: (
     ids: ReadonlyArray<string>,
-    reason: NonNullable<InteractionRow["withdrawal"]>["reason"],
+    reason: WithdrawalReason,
     options?: WriteOptions<ReadonlyArray<InteractionRow>> & { readonly session?: SessionPatch }
   ) => Write<ReadonlyArray<InteractionRow>>
   readonly markDelivered: (id: string) => Result<void>
@@ -363,7 +373,7 @@ export interface RuntimeStore {
     sessionId: string,
     request: { readonly limit: number; readonly before?: number; readonly turnId?: string }
   ) => Result<ReadonlyArray<{ readonly message: MessageRow; readonly parts: ReadonlyArray<PartRow> }>>
-  readonly todos: (sessionId: string) => Result<ReadonlyArray<unknown>>
+  readonly todos: (sessionId: string) => Result<ReadonlyArray<Todo>>
   /** A read of an extension, from one consistent snapshot. */
   readonly query: (extension: string, name: string, args: unknown) => Result<unknown>
   /** Hints that a session's head moved, also by another process; may lose, duplicate or reorder (STO-009). */
