@@ -1,0 +1,152 @@
+/**
+ * Between wire JSON and the TypeScript values of the method table, compiled once per method.
+ *
+ * `decodeParams` and `decodeResult` map names, drop what the schema does not name, take null for absent, and check;
+ * `encodeParams` and `encodeResult` map names and leave out what has no value. Encoding does not check: its input is
+ * typed. Events inside a result are in wire form already and pass through as they are.
+ */
+import { Result, type Schema, SchemaAST, SchemaParser } from "effect"
+import { toWireName } from "../text/WireNames.ts"
+import { type FieldIssue, fieldIssues } from "./internal/Issues.ts"
+import { isFreeJson, wireMapper } from "./internal/WireMapper.ts"
+import { methodNames, type MethodName, methods, type ParamsOf, type ResultOf } from "./Methods.ts"
+import { type NotificationName, notificationNames, type NotificationParams, notifications } from "./Notifications.ts"
+import { InvalidParams } from "./RunErrors.ts"
+
+/** A value that does not fit its schema: the wire path of the first bad field and the first ten of them. */
+const invalidParams = (issues: ReadonlyArray<FieldIssue>): InvalidParams => {
+  const first = issues[0] ?? { path: "", expected: "another value" }
+  return new InvalidParams({ path: first.path, expected: first.expected, issues: [...issues] })
+}
+
+/** Both directions of one schema between the wire and TypeScript. */
+export interface WireCodec<A> {
+  /** Wire JSON to a checked value; the error names wire paths and no value. */
+  readonly decode: (json: unknown) => Result.Result<A, InvalidParams>
+  /** A value to wire JSON, ready for `JSON.stringify`. */
+  readonly encode: (value: A) => unknown
+}
+
+/** Compiles the codec of a schema: call it at module scope. For configuration files and other single messages. */
+export const wireCodec = <S extends Schema.Constraint>(schema: S): WireCodec<S["Type"]> => {
+  const mapper = wireMapper(schema)
+  const codec = schema as unknown as Schema.Codec<S["Type"], unknown>
+  const decode = SchemaParser.decodeUnknownResult(codec)
+  const decodeAll = SchemaParser.decodeUnknownResult(codec, { errors: "all" })
+  return {
+    decode: (json) => {
+      const value = mapper.fromWire(json)
+      const decoded = decode(value)
+      if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
+      const all = decodeAll(value)
+      const issue = Result.isFailure(all) ? all.failure : decoded.failure
+      return Result.fail(invalidParams(fieldIssues(schema.ast, issue)))
+    },
+    encode: mapper.toWire
+  }
+}
+
+/** A codec whose values only the typed functions below put in and take out. */
+interface AnyCodec {
+  readonly decode: (json: unknown) => Result.Result<unknown, InvalidParams>
+  readonly encode: (value: never) => unknown
+}
+
+const anyCodec = (schema: Schema.Constraint): AnyCodec => wireCodec(schema)
+
+const paramsCodecs = new Map<string, AnyCodec>(methodNames.map((name) => [name, anyCodec(methods[name].params)]))
+const resultCodecs = new Map<string, AnyCodec>(methodNames.map((name) => [name, anyCodec(methods[name].result)]))
+const notificationCodecs = new Map<string, AnyCodec>(
+  notificationNames.map((name) => [name, anyCodec(notifications[name].params)])
+)
+
+const codecOf = <A>(codecs: ReadonlyMap<string, AnyCodec>, name: string): WireCodec<A> => {
+  const codec = codecs.get(name)
+  if (codec === undefined) throw new Error(`the tables of the run protocol do not name ${name}`)
+  return codec as WireCodec<A>
+}
+
+const empty = {}
+
+/** The params of a request, checked; absent params count as empty. */
+export const decodeParams = <M extends MethodName>(
+  method: M,
+  json: unknown
+): Result.Result<ParamsOf<M>, InvalidParams> => codecOf<ParamsOf<M>>(paramsCodecs, method).decode(json ?? empty)
+
+/** The params of a request as wire JSON. */
+export const encodeParams = <M extends MethodName>(method: M, params: ParamsOf<M>): unknown =>
+  codecOf<ParamsOf<M>>(paramsCodecs, method).encode(params)
+
+/** The result of a request, checked. */
+export const decodeResult = <M extends MethodName>(
+  method: M,
+  json: unknown
+): Result.Result<ResultOf<M>, InvalidParams> => codecOf<ResultOf<M>>(resultCodecs, method).decode(json)
+
+/** The result of a request as wire JSON. */
+export const encodeResult = <M extends MethodName>(method: M, result: ResultOf<M>): unknown =>
+  codecOf<ResultOf<M>>(resultCodecs, method).encode(result)
+
+/** The params of a notification, checked; absent params count as empty. */
+export const decodeNotification = <N extends NotificationName>(
+  name: N,
+  json: unknown
+): Result.Result<NotificationParams<N>, InvalidParams> =>
+  codecOf<NotificationParams<N>>(notificationCodecs, name).decode(json ?? empty)
+
+/** The params of a notification as wire JSON. */
+export const encodeNotification = <N extends NotificationName>(name: N, params: NotificationParams<N>): unknown =>
+  codecOf<NotificationParams<N>>(notificationCodecs, name).encode(params)
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/**
+ * The wire paths of the fields that a schema does not name, at most `limit`: what a host warns of in its configuration
+ * (RUN-080). Free JSON and maps have no unknown fields.
+ */
+export const unknownFields = (schema: Schema.Constraint, json: unknown, limit = 100): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const walk = (ast: SchemaAST.AST, value: unknown, path: string): void => {
+    if (found.length >= limit || isFreeJson(ast)) return
+    if (SchemaAST.isUnion(ast)) {
+      const types = ast.types.filter((type) => SchemaAST.isObjects(type) || SchemaAST.isArrays(type))
+      const [only] = types
+      if (types.length === 1 && only !== undefined) return walk(only, value, path)
+      return unionFields(types, value, path)
+    }
+    if (SchemaAST.isArrays(ast) && Array.isArray(value)) {
+      const item = ast.rest[0]
+      if (item !== undefined) value.forEach((member, index) => walk(item, member, `${path}[${index}]`))
+      return
+    }
+    if (!SchemaAST.isObjects(ast) || !isObject(value)) return
+    if (ast.propertySignatures.length === 0) {
+      const member = ast.indexSignatures[0]
+      if (member !== undefined) {
+        for (const key of Object.keys(value)) walk(member.type, value[key], join(path, key))
+      }
+      return
+    }
+    const fields = new Map(ast.propertySignatures.map(({ name, type }) => [toWireName(String(name)), type]))
+    for (const key of Object.keys(value)) {
+      const type = fields.get(key)
+      if (type !== undefined) walk(type, value[key], join(path, key))
+      else if (found.length < limit) found.push(join(path, key))
+    }
+  }
+  /** Of a union of structs a field is unknown when no member names it. */
+  const unionFields = (types: ReadonlyArray<SchemaAST.AST>, value: unknown, path: string): void => {
+    if (!isObject(value) || types.length === 0 || !types.every(SchemaAST.isObjects)) return
+    const known = new Set(types.flatMap((type) => type.propertySignatures.map(({ name }) => toWireName(String(name)))))
+    for (const key of Object.keys(value)) {
+      if (!known.has(key) && found.length < limit) found.push(join(path, key))
+    }
+  }
+  walk(schema.ast, json, "")
+  return found
+}
+
+const join = (path: string, key: string): string =>
+  /^[A-Za-z_][A-Za-z0-9_-]*$/.test(key) ? (path === "" ? key : `${path}.${key}`) : `${path}[${JSON.stringify(key)}]`
