@@ -40,7 +40,7 @@ const define =
       code: Schema.Literal(code).pipe(Schema.withConstructorDefault(Effect.succeed(code))),
       message: text.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
       retryable: Schema.Boolean.pipe(Schema.withConstructorDefault(Effect.succeed(row.retryable ?? false))),
-      status: Schema.Int.pipe(Schema.withConstructorDefault(Effect.succeed(row.status))),
+      status: Schema.Literal(row.status).pipe(Schema.withConstructorDefault(Effect.succeed(row.status))),
       ...row.fields
     }
     const Base = Schema.TaggedError<Self>(`Runtime${tag}Error`)(tag, fields, { httpApiStatus: row.status } as never)
