@@ -87,7 +87,7 @@ export const retryAfter = (headers: unknown, now: number): number | null => {
   if (/^\d+(\.\d+)?$/.test(exact)) return Math.ceil(Number(exact))
   const value = text(headers["retry-after"]).trim()
   if (/^\d+(\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1_000)
-  const date = value === "" ? Number.NaN : Date.parse(value)
+  const date = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(value) : Number.NaN
   return Number.isNaN(date) ? null : Math.max(0, date - now)
 }
 

@@ -16,10 +16,13 @@ import * as GuardedFetch from "./GuardedFetch.ts"
 import type { ModelFailure } from "./ModelFailure.ts"
 import type { ModelPart, ModelRequest } from "./ModelRequest.ts"
 import { promptOf, toolsOf } from "./Prompt.ts"
+import * as ScriptModel from "./ScriptModel.ts"
+import type { ScriptConnection, ScriptPosition } from "./ScriptModel.ts"
 import { anthropic } from "./families/Anthropic.ts"
 import { chatCompletions } from "./families/ChatCompletions.ts"
 import type { Family } from "./families/Family.ts"
 import { responses } from "./families/Responses.ts"
+import { contextWindow } from "./Windows.ts"
 
 /** A provider as the catalog resolves it for one request: the key is the current one (RUN-224). */
 export interface LiveConnection {
@@ -31,11 +34,15 @@ export interface LiveConnection {
   readonly apiKey: Redacted.Redacted | null
 }
 
+export type ModelConnection = LiveConnection | ScriptConnection
+
 export interface CallOptions {
-  readonly connection: LiveConnection
+  readonly connection: ModelConnection
   readonly model: string
   /** Number of this try of the request, from 1. */
   readonly attempt: number
+  /** Needed for a connection of api `script`, which fails without it. */
+  readonly script?: ScriptPosition
 }
 
 const families: { readonly [api in LiveApi]: Family } = { responses, "chat-completions": chatCompletions, anthropic }
@@ -44,12 +51,12 @@ const placeholder = "set-by-the-guard"
 
 const live = (
   request: ModelRequest,
-  options: CallOptions,
+  connection: LiveConnection,
+  model: string,
   fetch: GuardedFetch.Fetch
 ): Stream.Stream<ModelPart, ModelFailure> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { connection, model } = options
       const family = families[connection.api]
       const baseUrl = endpointOf(connection.api, connection.baseUrl)
       if (baseUrl === null || !URL.canParse(baseUrl)) {
@@ -73,12 +80,13 @@ const live = (
       })
       const opened = yield* family.open({ baseUrl, model, placeholder, fetch: guarded as typeof globalThis.fetch })
       const owner = { api: connection.api, connection: connection.name, model }
+      const limit = request.maxOutputTokens ?? family.outputLimit(model)
       const result = yield* Effect.tryPromise({
         try: () =>
           opened.doStream({
             prompt: family.prompt(promptOf(request, owner)),
             ...(request.tools.length === 0 ? {} : { tools: toolsOf(request), toolChoice: { type: "auto" } }),
-            ...(request.maxOutputTokens === undefined ? {} : { maxOutputTokens: request.maxOutputTokens }),
+            ...(limit === null ? {} : { maxOutputTokens: limit }),
             providerOptions: family.options,
             abortSignal: abort.signal
           }),
@@ -107,6 +115,10 @@ const live = (
     })
   )
 
+/** What a model takes in: what a scenario states, else what is known of the id (AGT-194). */
+export const windowOf = (connection: ModelConnection, model: string): number =>
+  connection.api === "script" ? ScriptModel.scriptWindow(connection) : contextWindow(model)
+
 export class Models extends Context.Service<
   Models,
   {
@@ -114,7 +126,15 @@ export class Models extends Context.Service<
   }
 >()("@tackroom/host/models/Models") {
   static readonly layerFetch = (fetch: GuardedFetch.Fetch): Layer.Layer<Models> =>
-    Layer.succeed(Models, { stream: (request, options) => live(request, options, fetch) })
+    Layer.succeed(Models, {
+      stream: (request, options) => {
+        const { connection, model } = options
+        if (connection.api !== "script") return live(request, connection, model, fetch)
+        return options.script === undefined
+          ? Stream.fail(refused("A scripted model needs its place in the session"))
+          : ScriptModel.stream(request, connection, options.script, options.attempt)
+      }
+    })
 
   static readonly layer: Layer.Layer<Models> = Models.layerFetch((input, init) => globalThis.fetch(input, init))
 }

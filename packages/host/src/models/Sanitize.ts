@@ -8,7 +8,7 @@
 import { messageLimit } from "./ModelFailure.ts"
 
 const gram = 6
-const scanLimit = 4_000
+const scanLimit = 2_000
 const redacted = "[redacted]"
 const looksLikeKey = /\b(?:sk|pk|rk|xai|gsk|key)[-_][A-Za-z0-9_*.…-]{4,}|\S*\*{3,}\S*|\bBearer\s+\S+/gi
 const stack = /\n\s+at |\n?Traceback \(most recent call last\)|\n\s+File "/

@@ -6,6 +6,7 @@ import { createServer } from "node:http"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { LLMock } from "@copilotkit/aimock"
+import { assert } from "@effect/vitest"
 import { Effect, Redacted, Stream } from "effect"
 import type { LiveApi } from "../../src/models/Endpoint.ts"
 import type { ModelPart, ModelRequest } from "../../src/models/ModelRequest.ts"
@@ -115,7 +116,16 @@ export const answer = (request: ModelRequest, connection: LiveConnection, model 
     return yield* Stream.runCollect(models.stream(request, { connection, model, attempt: 1 }))
   }).pipe(Effect.provide(Models.layer))
 
-export const failure = (request: ModelRequest, connection: LiveConnection) => Effect.flip(answer(request, connection))
+/** The failure of a request; none ever holds the key or a stack. */
+export const failure = (request: ModelRequest, connection: LiveConnection) =>
+  Effect.tap(Effect.flip(answer(request, connection)), (failed) =>
+    Effect.sync(() => {
+      const shown = `${failed.message} ${JSON.stringify(failed)}`
+      assert.notInclude(shown, canary.slice(0, 12))
+      assert.notMatch(shown, /\n|\sat \S+:\d+/)
+      assert.isAtMost(failed.message.length, 500)
+    })
+  )
 
 export const textOf = (parts: ReadonlyArray<ModelPart>, type: "text" | "thinking" = "text"): string =>
   parts.map((part) => (part.type === type ? part.delta : "")).join("")

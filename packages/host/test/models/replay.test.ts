@@ -183,6 +183,18 @@ describe("anthropic", () => {
   )
 })
 
+it.effect("an Anthropic-compatible model of another vendor is given room for a file", () =>
+  Effect.gen(function* () {
+    const server = yield* bare(anthropicRound)
+    yield* answer(ask("x"), connectionTo("anthropic", server.url), "other-model")
+    yield* answer(ask("x", { maxOutputTokens: 77 }), connectionTo("anthropic", server.url), "other-model")
+    assert.deepStrictEqual(
+      server.requests.map(({ body }) => field(body, "max_tokens")),
+      [8_192, 77]
+    )
+  })
+)
+
 describe("responses", () => {
   it.effect(
     "encrypted reasoning goes back before the call it led to, and nothing is stored at the vendor [AGT-002]",
@@ -194,7 +206,7 @@ describe("responses", () => {
         const [one, two] = server.requests.map((request) => request.body)
         assert.strictEqual(field(one, "store"), false)
         assert.deepStrictEqual(field(one, "include"), ["reasoning.encrypted_content"])
-        const input = field(two, "input") as ReadonlyArray<{ type?: string }>
+        const input = field(two, "input") as ReadonlyArray<object>
         assert.deepStrictEqual(input.slice(2), [
           { type: "reasoning", id: "rs_1", encrypted_content: "ZW5jcnlwdGVk", summary: [] },
           { type: "function_call", call_id: "call_1", name: "files_read", arguments: '{"path":"a"}' },

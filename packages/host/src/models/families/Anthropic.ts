@@ -4,6 +4,7 @@
  */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider"
 import { Effect } from "effect"
+import { library } from "./Family.ts"
 import type { Family } from "./Family.ts"
 
 const ephemeral = { anthropic: { cacheControl: { type: "ephemeral" } } }
@@ -21,12 +22,14 @@ export const anthropic: Family = {
   keyHeader: "x-api-key",
   open: (endpoint) =>
     Effect.map(
-      Effect.promise(() => import("@ai-sdk/anthropic")),
+      library(() => import("@ai-sdk/anthropic")),
       ({ createAnthropic }) =>
         createAnthropic({ baseURL: endpoint.baseUrl, apiKey: endpoint.placeholder, fetch: endpoint.fetch }).messages(
           endpoint.model
         )
     ),
   prompt: withCachePoints,
-  options: {}
+  options: {},
+  // The wire demands a limit, and the library's for an unknown model (4,096) cuts ordinary files.
+  outputLimit: (model) => (model.includes("claude") ? null : 8_192)
 }

@@ -2,6 +2,7 @@
  * OpenAI's Chat Completions wire as many servers speak it.
  */
 import { Effect } from "effect"
+import { library } from "./Family.ts"
 import type { Family } from "./Family.ts"
 
 export const chatCompletions: Family = {
@@ -9,7 +10,7 @@ export const chatCompletions: Family = {
   keyHeader: "authorization",
   open: (endpoint) =>
     Effect.map(
-      Effect.promise(() => import("@ai-sdk/openai-compatible")),
+      library(() => import("@ai-sdk/openai-compatible")),
       ({ createOpenAICompatible }) =>
         createOpenAICompatible({
           name: "chat",
@@ -20,5 +21,6 @@ export const chatCompletions: Family = {
         }).chatModel(endpoint.model)
     ),
   prompt: (prompt) => prompt,
-  options: {}
+  options: {},
+  outputLimit: () => null
 }

@@ -3,9 +3,11 @@
  * first live request: the libraries cost more than the rest of the start (facts: 120 ms for the first).
  */
 import type { LanguageModelV4, LanguageModelV4Prompt, SharedV4ProviderOptions } from "@ai-sdk/provider"
-import type { Effect } from "effect"
+import { Effect } from "effect"
+import { refused } from "../Classify.ts"
 import type { LiveApi } from "../Endpoint.ts"
 import type { Fetch } from "../GuardedFetch.ts"
+import type { ModelFailure } from "../ModelFailure.ts"
 
 export interface FamilyEndpoint {
   readonly baseUrl: string
@@ -18,8 +20,14 @@ export interface FamilyEndpoint {
 export interface Family {
   readonly api: LiveApi
   readonly keyHeader: "authorization" | "x-api-key"
-  readonly open: (endpoint: FamilyEndpoint) => Effect.Effect<LanguageModelV4>
+  readonly open: (endpoint: FamilyEndpoint) => Effect.Effect<LanguageModelV4, ModelFailure>
   /** Last touches to the prompt. */
   readonly prompt: (prompt: LanguageModelV4Prompt) => LanguageModelV4Prompt
   readonly options: SharedV4ProviderOptions
+  /** What to ask for where the request says nothing and the library's own default is too low; null: the default. */
+  readonly outputLimit: (model: string) => number | null
 }
+
+/** Imports a client library. */
+export const library = <A>(load: () => Promise<A>): Effect.Effect<A, ModelFailure> =>
+  Effect.tryPromise({ try: load, catch: () => refused("The client library of this provider could not be loaded") })

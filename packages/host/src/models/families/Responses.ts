@@ -2,6 +2,7 @@
  * OpenAI's Responses wire. Nothing is stored at the vendor: reasoning goes back and forth encrypted, in the replay.
  */
 import { Effect } from "effect"
+import { library } from "./Family.ts"
 import type { Family } from "./Family.ts"
 
 export const responses: Family = {
@@ -9,12 +10,13 @@ export const responses: Family = {
   keyHeader: "authorization",
   open: (endpoint) =>
     Effect.map(
-      Effect.promise(() => import("@ai-sdk/openai")),
+      library(() => import("@ai-sdk/openai")),
       ({ createOpenAI }) =>
         createOpenAI({ baseURL: endpoint.baseUrl, apiKey: endpoint.placeholder, fetch: endpoint.fetch }).responses(
           endpoint.model
         )
     ),
   prompt: (prompt) => prompt,
-  options: { openai: { store: false } }
+  options: { openai: { store: false } },
+  outputLimit: () => null
 }
