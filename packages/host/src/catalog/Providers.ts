@@ -1,0 +1,212 @@
+/**
+ * Model providers and their keys (run-protocol 9).
+ *
+ * It owns the registry: what a name means (durable, in the catalog) and its key (in memory only). It does not talk to a
+ * model. A key goes in and is given to the model layer alone: no answer, event, log or row shows it (RUN-225); what must
+ * be redacted is asked of `secrets`.
+ *
+ * Failure: a refused change changes nothing. The system keychain is not there yet: `secure` answers `unsupported`.
+ */
+import {
+  Conflict,
+  CredentialsMissing,
+  InvalidParams,
+  LimitExceeded,
+  limits,
+  NotFound,
+  Unsupported,
+  type Connection,
+  type ConnectionSetParams,
+  type KeyStorage,
+  type ProviderApi,
+  type ProviderConfig,
+  type ProviderRow,
+  type ProviderSetParams,
+  type ProviderSetResult,
+  type StorageFailed
+} from "@tackroom/protocol/run"
+import { Effect } from "effect"
+import type { Catalog, ProviderRecord } from "./Catalog.ts"
+
+/** What a model request needs of its provider. */
+export interface ResolvedProvider {
+  readonly name: string
+  readonly api: ProviderApi
+  readonly baseUrl: string | undefined
+  readonly key: string | undefined
+  readonly scenario: string | undefined
+}
+
+export interface Providers {
+  readonly set: (
+    params: ProviderSetParams
+  ) => Effect.Effect<ProviderSetResult, Conflict | Unsupported | InvalidParams | LimitExceeded | StorageFailed>
+  readonly list: () => ReadonlyArray<ProviderRow>
+  readonly connect: (
+    params: ConnectionSetParams
+  ) => Effect.Effect<
+    { readonly connection: Connection; readonly created: boolean },
+    NotFound | Unsupported | InvalidParams | LimitExceeded | StorageFailed
+  >
+  readonly connections: () => ReadonlyArray<Connection>
+  readonly disconnect: (name: string) => Effect.Effect<boolean, NotFound | StorageFailed>
+  /** The provider with its key; one that had a key and has none now is never used without (RUN-228). */
+  readonly resolve: (name: string) => Effect.Effect<ResolvedProvider, NotFound | CredentialsMissing>
+  readonly find: (name: string) => ProviderRecord | undefined
+  /** Known secret values by name, for redaction (RUN-174). */
+  readonly secrets: () => ReadonlyArray<{ readonly name: string; readonly value: string }>
+}
+
+const defaultApis: ReadonlyMap<string, ProviderApi> = new Map([
+  ["openai", "responses"],
+  ["anthropic", "anthropic"]
+])
+
+/** URLs are compared in normal form: scheme and host in lower case, no default port, no slash at the end (RUN-221). */
+export const normalUrl = (url: string): string => new URL(url).href.replace(/\/+$/, "")
+
+const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host)
+
+const keyWouldLeak = (baseUrl: string | null): boolean => {
+  if (baseUrl === null) return false
+  const url = new URL(baseUrl)
+  return url.protocol === "http:" && !isLoopback(url.hostname)
+}
+
+const noKeychain = () =>
+  new Unsupported({
+    feature: "secure_storage",
+    hint: 'storage: "memory"',
+    message: 'no keychain is available here; use storage "memory"'
+  })
+
+const invalid = (path: string, expected: string) => new InvalidParams({ path, expected, issues: [{ path, expected }] })
+
+export const make = (
+  catalog: Catalog,
+  configured: ReadonlyArray<ProviderConfig>
+): Effect.Effect<Providers, Conflict | InvalidParams | LimitExceeded | StorageFailed | Unsupported> =>
+  Effect.gen(function* () {
+    const records = new Map(catalog.providers().map((record) => [record.name, record]))
+    const keys = new Map<string, string>()
+
+    const hasKey = (name: string) => keys.has(name)
+    const storageOf = (name: string): KeyStorage | null => (hasKey(name) ? "memory" : null)
+    const row = (record: ProviderRecord) => ({
+      name: record.name,
+      api: record.api,
+      baseUrl: record.baseUrl,
+      hasCredentials: hasKey(record.name),
+      storage: storageOf(record.name)
+    })
+    const connection = ({ name, api, hasCredentials, storage }: ReturnType<typeof row>): Connection => ({
+      name,
+      api,
+      hasCredentials,
+      storage
+    })
+    const save = (record: ProviderRecord) =>
+      Effect.map(catalog.putProvider(record), () => {
+        records.set(record.name, record)
+        return record
+      })
+
+    const set = Effect.fnUntraced(function* (params: ProviderSetParams) {
+      const known = records.get(params.name)
+      const baseUrl = params.baseUrl === undefined ? (known?.baseUrl ?? null) : normalUrl(params.baseUrl)
+      const scenario = params.scenario ?? null
+      if (known !== undefined) {
+        const differs = [
+          ...(known.api === params.api ? [] : ["api"]),
+          ...(known.baseUrl === baseUrl ? [] : ["base_url"]),
+          ...(known.scenario === scenario ? [] : ["scenario"])
+        ]
+        if (differs.length > 0) {
+          return yield* new Conflict({
+            reason: "provider_immutable",
+            id: params.name,
+            differingFields: differs,
+            message: `provider ${params.name} exists with another ${differs.join(", ")}`
+          })
+        }
+      } else {
+        if (params.api === "chat-completions" && baseUrl === null) {
+          return yield* invalid("base_url", "the URL of the endpoint, which a chat-completions provider needs")
+        }
+        if (records.size >= limits.providers) {
+          return yield* new LimitExceeded({ limit: "providers", max: limits.providers })
+        }
+      }
+      if (params.credentials !== undefined) {
+        if (keyWouldLeak(baseUrl)) {
+          return yield* invalid("base_url", "https, or http on loopback: a key is not sent over plain http")
+        }
+        if (params.credentials.storage === "secure") return yield* noKeychain()
+      }
+      const record: ProviderRecord = {
+        name: params.name,
+        api: params.api,
+        baseUrl,
+        scenario,
+        hadCredentials: (known?.hadCredentials ?? false) || params.credentials !== undefined
+      }
+      yield* save(record)
+      if (params.credentials !== undefined) keys.set(params.name, params.credentials.apiKey)
+      return { provider: row(record), created: known === undefined }
+    })
+
+    const connect = Effect.fnUntraced(function* (params: ConnectionSetParams) {
+      const known = records.get(params.connection)
+      const api = known?.api ?? defaultApis.get(params.connection)
+      if (api === undefined) {
+        return yield* new NotFound({ what: "provider", id: params.connection, hint: "provider/set" })
+      }
+      if ((params.storage ?? "secure") === "secure") return yield* noKeychain()
+      if (keyWouldLeak(known?.baseUrl ?? null)) {
+        return yield* invalid("connection", "a provider with https, or http on loopback")
+      }
+      if (known === undefined && records.size >= limits.providers) {
+        return yield* new LimitExceeded({ limit: "providers", max: limits.providers })
+      }
+      const record = yield* save({
+        ...(known ?? { name: params.connection, api, baseUrl: null, scenario: null }),
+        hadCredentials: true
+      })
+      keys.set(record.name, params.apiKey)
+      return { connection: connection(row(record)), created: known === undefined }
+    })
+
+    const resolve = Effect.fnUntraced(function* (name: string) {
+      const record = records.get(name)
+      if (record === undefined) return yield* new NotFound({ what: "provider", id: name })
+      const key = keys.get(name)
+      if (key === undefined && record.hadCredentials) return yield* new CredentialsMissing({ provider: name })
+      return {
+        name,
+        api: record.api,
+        baseUrl: record.baseUrl ?? undefined,
+        key,
+        scenario: record.scenario ?? undefined
+      }
+    })
+
+    for (const provider of configured) {
+      const { credentials: _credentials, apiKey: _apiKey, ...params } = provider
+      yield* set(params)
+    }
+
+    return {
+      set,
+      list: () => [...records.values()].map((record) => ({ ...row(record), scripted: record.api === "script" })),
+      connect,
+      connections: () => [...records.values()].map((record) => connection(row(record))),
+      disconnect: (name) =>
+        records.has(name)
+          ? Effect.sync(() => keys.delete(name))
+          : Effect.fail(new NotFound({ what: "provider", id: name, hint: "provider/set" })),
+      resolve,
+      find: (name) => records.get(name),
+      secrets: () => [...keys].map(([name, value]) => ({ name, value }))
+    }
+  })

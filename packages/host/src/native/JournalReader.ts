@@ -1,0 +1,38 @@
+/**
+ * Reads an event as it was before its large fields were cut: the whole values are taken from their artifacts (RT-211), so
+ * that a transcript read from the journal equals the one that was lived (AGT-002).
+ */
+import type { EventPayload } from "@tackroom/protocol/events"
+import type { EventRow, RuntimeStore } from "@tackroom/sdk/adapters"
+import { Effect } from "effect"
+
+type Mutable = Record<string, unknown> | Array<unknown>
+
+const isContainer = (value: unknown): value is Mutable => typeof value === "object" && value !== null
+
+/** Sets the value that a JSON Pointer names; a pointer to nothing changes nothing. */
+const setAt = (root: unknown, pointer: string, value: unknown): void => {
+  const keys = pointer
+    .split("/")
+    .slice(1)
+    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"))
+  const last = keys.pop()
+  let target = root
+  for (const key of keys) {
+    if (!isContainer(target) || !Object.hasOwn(target, key)) return
+    target = Reflect.get(target, key)
+  }
+  if (last !== undefined && isContainer(target)) Reflect.set(target, last, value)
+}
+
+/** The payload with every retained artifact put back in its place. */
+export const inflate = Effect.fnUntraced(function* (store: Pick<RuntimeStore, "artifactBytes">, event: EventRow) {
+  const payload: unknown = structuredClone(event.payload)
+  for (const reference of event.artifacts ?? []) {
+    const bytes = yield* store.artifactBytes(reference.artifactId, 0, reference.bytes)
+    if (bytes.length !== reference.bytes) continue
+    const text = new TextDecoder().decode(bytes)
+    setAt(payload, reference.path, reference.mime.startsWith("application/json") ? JSON.parse(text) : text)
+  }
+  return payload as EventPayload
+})

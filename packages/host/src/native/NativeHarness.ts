@@ -1,0 +1,225 @@
+/**
+ * The harness `native`: our own model loop under the driver contract (HRN-260).
+ *
+ * It owns the turns that run now (one fiber each), the transcripts of active sessions, and the hand-over of their events.
+ * It does not own the loop (`ModelLoop`), nor sessions, approvals, models and tools: those come in as `NativeParts`.
+ *
+ * Invariant: a transcript is what the journal says. At the start of each turn it is brought up to date from the journal,
+ * so that what the runtime wrote (closed calls, redactions) counts and not what the loop remembers. A turn that is
+ * cancelled ends when its tools are gone; a turn whose runtime is closing writes nothing more.
+ */
+import { HarnessUnavailable, type HarnessError } from "@tackroom/protocol"
+import type { HarnessEvent } from "@tackroom/protocol/events"
+import { noCapabilities } from "@tackroom/sdk/capabilities"
+import {
+  type Barrier,
+  type HarnessContext,
+  type HarnessDriver,
+  type HarnessFactory,
+  type HarnessItem,
+  type RuntimeStore,
+  type TurnInput,
+  makeBarrier
+} from "@tackroom/sdk/adapters"
+import { Cause, Deferred, Effect, Fiber, Queue, Stream } from "effect"
+import { inflate } from "./JournalReader.ts"
+import * as ModelLoop from "./ModelLoop.ts"
+import type { ExecuteTool, SessionSetup, StreamModel } from "./SessionSetup.ts"
+import * as Transcript from "./Transcript.ts"
+import { unsupported } from "./Unsupported.ts"
+
+export interface NativeParts {
+  readonly store: Pick<RuntimeStore, "read" | "artifactBytes">
+  readonly setup: (sessionId: string) => Effect.Effect<SessionSetup, HarnessError>
+  readonly streamModel: StreamModel
+  readonly execute: ExecuteTool
+}
+
+const id = "native"
+const access = "native"
+
+/** Transcripts kept between turns; a session beyond these is read again from its journal. */
+const keptTranscripts = 64
+/** Items between the loop and the runtime; a full queue holds the loop back. */
+const queueCapacity = 256
+const pageSize = 1_000
+
+interface ActiveTurn {
+  readonly fiber: Fiber.Fiber<void, unknown>
+  cancelling: boolean
+}
+
+const make = Effect.fnUntraced(function* (parts: NativeParts, context: HarnessContext) {
+  const active = new Map<string, ActiveTurn>()
+  const kept = new Map<string, { readonly cursor: number; readonly transcript: Transcript.Transcript }>()
+
+  const keep = (sessionId: string, cursor: number, transcript: Transcript.Transcript) => {
+    kept.delete(sessionId)
+    kept.set(sessionId, { cursor, transcript })
+    for (const oldest of kept.keys()) {
+      if (kept.size <= keptTranscripts) return
+      kept.delete(oldest)
+    }
+  }
+
+  /** The session's transcript up to its head; what lies before `startCursor` is kept for the next turn. */
+  const load = Effect.fnUntraced(function* (sessionId: string, startCursor: number) {
+    const known = kept.get(sessionId)
+    const usable = known !== undefined && known.cursor <= startCursor
+    const transcript = usable ? copy(known.transcript) : Transcript.empty()
+    let cursor = usable ? known.cursor : 0
+    let marked = false
+    const mark = () => {
+      marked = true
+      keep(sessionId, cursor, copy(transcript))
+    }
+    while (true) {
+      const page = yield* parts.store.read(sessionId, cursor, pageSize)
+      for (const event of page.events) {
+        if (!marked && event.seq > startCursor) mark()
+        const payload = event.artifacts === null ? event.payload : yield* inflate(parts.store, event)
+        Transcript.apply(transcript, payload, event.turnId ?? undefined)
+        cursor = event.seq
+      }
+      if (page.events.length === 0 || cursor >= page.head) break
+    }
+    if (!marked) mark()
+    return transcript
+  })
+
+  const runLoop = Effect.fnUntraced(function* (
+    turn: TurnInput,
+    queue: Queue.Queue<HarnessItem, HarnessError | Cause.Done>,
+    resumed: boolean
+  ) {
+    const sessionId = turn.binding.sessionId
+    const setup = yield* parts.setup(sessionId)
+    const transcript = yield* load(sessionId, turn.startCursor).pipe(
+      Effect.mapError((cause) => unreadable(cause.message))
+    )
+    const emit = (...events: ReadonlyArray<HarnessEvent>) => {
+      for (const event of events) Transcript.apply(transcript, event, turn.turnId)
+      return Effect.asVoid(Queue.offerAll(queue, events))
+    }
+    if (resumed) {
+      yield* emit({
+        type: "harness-notice",
+        code: "turn_resumed",
+        severity: "info",
+        message: "the turn goes on after a restart of the host"
+      })
+    }
+    yield* ModelLoop.run({
+      context,
+      setup,
+      transcript,
+      execute: parts.execute,
+      streamModel: parts.streamModel,
+      turnId: turn.turnId,
+      assistantMessageId: turn.assistantMessageId,
+      roundFits: turn.roundFits,
+      output: {
+        emit,
+        durable: Effect.flatMap(makeBarrier, (barrier: Barrier) =>
+          Effect.andThen(Queue.offer(queue, barrier), Deferred.await(barrier.committed))
+        ),
+        cancelling: () => active.get(turn.turnId)?.cancelling === true
+      }
+    })
+  })
+
+  const start = (turn: TurnInput, resumed: boolean): Stream.Stream<HarnessItem, HarnessError> =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        const queue = yield* Queue.bounded<HarnessItem, HarnessError | Cause.Done>(queueCapacity)
+        const fiber = yield* Effect.forkScoped(
+          runLoop(turn, queue, resumed).pipe(
+            Effect.matchCauseEffect({
+              onFailure: (cause) =>
+                Cause.hasInterrupts(cause) ? onInterrupted(turn, queue) : Queue.failCause(queue, cause),
+              onSuccess: () => Queue.end(queue)
+            }),
+            Effect.asVoid
+          )
+        )
+        active.set(turn.turnId, { fiber, cancelling: false })
+        return Stream.fromQueue(queue).pipe(Stream.ensuring(Effect.sync(() => active.delete(turn.turnId))))
+      })
+    )
+
+  const onInterrupted = (turn: TurnInput, queue: Queue.Queue<HarnessItem, HarnessError | Cause.Done>) => {
+    if (active.get(turn.turnId)?.cancelling !== true) return Queue.end(queue)
+    const cancelled: HarnessEvent = {
+      type: "cancelled",
+      sessionId: turn.binding.sessionId,
+      assistantMessageId: turn.assistantMessageId,
+      reason: "requested"
+    }
+    return Effect.andThen(Queue.offer(queue, cancelled), Queue.end(queue))
+  }
+
+  const driver: HarnessDriver = {
+    capabilities: () => Effect.succeed(capabilities),
+    openSession: (input) => Effect.succeed({ upstreamSessionId: input.sessionId, upstreamState: "confirmed" }),
+    resumeSession: (binding) =>
+      Effect.succeed({ upstreamSessionId: binding.upstreamSessionId, upstreamState: "confirmed" }),
+    runTurn: (turn) => start(turn, false),
+    recoverTurn: (turn) => start(turn, true),
+    betweenTurns: () => Stream.empty,
+    steer: () => unsupported("steer"),
+    cancel: (turn) =>
+      Effect.gen(function* () {
+        const running = active.get(turn.turnId)
+        if (running === undefined) return "idle"
+        running.cancelling = true
+        yield* Fiber.interrupt(running.fiber)
+        return "acknowledged"
+      }),
+    configure: () => unsupported("configure"),
+    configOptions: () => unsupported("configOptions"),
+    models: () => unsupported("models"),
+    commands: () => unsupported("commands"),
+    closeSession: (binding) => Effect.sync(() => void kept.delete(binding.sessionId)),
+    deleteSession: (binding) => Effect.sync(() => void kept.delete(binding.sessionId)),
+    health: () => Effect.succeed({ status: "ok", sessions: active.size })
+  }
+  return driver
+})
+
+/** Entries of ended turns never change again, so a copy shares them. */
+const copy = (transcript: Transcript.Transcript): Transcript.Transcript => ({
+  entries: [...transcript.entries],
+  responses: transcript.responses,
+  turn: transcript.turn === undefined ? undefined : { ...transcript.turn },
+  callIds: new Set(transcript.callIds)
+})
+
+const unreadable = (message: string) =>
+  new HarnessUnavailable({
+    harness: id,
+    operation: "runTurn",
+    message: `the session's journal could not be read: ${message}`
+  })
+
+const capabilities = {
+  ...noCapabilities({ id, access }),
+  abort: true,
+  resume: "exact",
+  turnRecovery: "resume",
+  permissions: true,
+  questions: true,
+  todos: true,
+  reconnect: true,
+  replay: true,
+  instructionChannel: "native",
+  rounds: true,
+  movable: true
+} as const
+
+/** Makes the factory that a host registers with its runtime. */
+export const native = (parts: NativeParts): HarnessFactory => ({
+  id,
+  access,
+  definition: { label: "Tackroom native agent", authEnv: null },
+  make: (context) => make(parts, context)
+})

@@ -1,0 +1,172 @@
+/**
+ * The calls of one response: check, approval, dispatch record, run, end (AGT-004, AGT-005, AGT-013, AGT-033, AGT-035).
+ *
+ * It owns their order and their events. It does not own the policy (the runtime's `decide` asks the host's), the tools
+ * (`tools/`), nor the response itself. Every call gets exactly one end; a call with a dispatch record and no end, as a
+ * crash leaves it, ends `unknown` and is not run again (RUN-522). A failed tool is an answer to the model, never a
+ * failed turn.
+ */
+import type { HarnessError } from "@tackroom/protocol"
+import { Effect, Fiber, type Schema } from "effect"
+import { completed, dispatchRecord, notRun, problemEnd, type ToolCallsInput } from "./CallEvents.ts"
+import { internalTool } from "./InternalTools.ts"
+import type { SessionSetup, SessionTool } from "./SessionSetup.ts"
+import type { Call } from "./Transcript.ts"
+
+/** A response may hold this many calls (AGT-013). */
+export const callLimit = 64
+/** Neighbouring calls of category read run at once, at most this many (AGT-004). */
+export const parallelReads = 8
+
+type Verdict =
+  | { readonly allowed: true }
+  | { readonly allowed: false; readonly code: "denied" | "failed"; readonly why: string }
+
+const allowed: Verdict = { allowed: true }
+
+/** Modes `only` and `never` keep a record of every call, `always` and `reviewer` of those that are no reads (AGT-110). */
+export const needsApproval = (setup: SessionSetup, tool: SessionTool): boolean => {
+  if (tool.category === undefined) return false
+  const keepsAll = setup.approvals.mode === "only" || setup.approvals.mode === "never"
+  return keepsAll || tool.category !== "read"
+}
+
+/** Says why a call cannot be run at all, before anybody is asked. */
+const objection = (setup: SessionSetup, call: Call, index: number): string | undefined => {
+  if (index >= callLimit) return `a response may hold at most ${callLimit} calls`
+  const tool = setup.tools.find((tool) => tool.alias === call.alias)
+  if (tool === undefined) return "no tool of this name is available"
+  if (call.problem !== undefined) {
+    return call.problem === "not_json" ? "the arguments are not valid JSON" : "the arguments are not a JSON object"
+  }
+  const issues = tool.validate(call.input)
+  if (issues.length === 0) return undefined
+  const listed = issues.slice(0, 10).map((issue) => `${issue.path}: expected ${issue.expected}`)
+  return `the arguments do not fit the tool's schema. ${listed.join("; ")}`
+}
+
+/** Ends every call of a response that is still open, in order. Returns when each has its end emitted. */
+export const runCalls = Effect.fnUntraced(function* (input: ToolCallsInput) {
+  const { output, response, setup } = input
+  const runnable: Array<{ readonly call: Call; readonly tool: SessionTool }> = []
+  for (const [index, call] of response.calls.entries()) {
+    if (call.end !== undefined) continue
+    if (call.dispatched) {
+      yield* output.emit(problemEnd(call, { outcome: "unknown", message: "the host ended while it ran" }))
+      continue
+    }
+    const why = objection(setup, call, index)
+    const tool = setup.tools.find((tool) => tool.alias === call.alias)
+    if (why !== undefined || tool === undefined) {
+      yield* output.emit(notRun(call, "failed", why ?? "no tool of this name is available"))
+    } else runnable.push({ call, tool })
+  }
+  if (runnable.length === 0) return
+
+  const verdicts = yield* Effect.forEach(runnable, ({ call, tool }) =>
+    needsApproval(setup, tool) ? Effect.forkChild(askFor(input, call, tool)) : Effect.succeed(undefined)
+  )
+  const jobs = runnable.map(({ call, tool }, index) => ({ call, tool, verdict: verdicts[index] }))
+  for (const batch of inBatches(jobs)) {
+    yield* Effect.forEach(batch, (job) => runOne(input, job), { concurrency: parallelReads, discard: true })
+  }
+})
+
+interface Job {
+  readonly call: Call
+  readonly tool: SessionTool
+  readonly verdict: Fiber.Fiber<Verdict, HarnessError> | undefined
+}
+
+/** Neighbouring reads and questions together, everything else alone. */
+const inBatches = (jobs: ReadonlyArray<Job>): ReadonlyArray<ReadonlyArray<Job>> => {
+  const batches: Array<Array<Job>> = []
+  let together: string | undefined
+  for (const job of jobs) {
+    const group = job.tool.qualifiedName === "ask_user" ? "question" : job.tool.category === "read" ? "read" : undefined
+    const last = batches.at(-1)
+    if (last !== undefined && group !== undefined && group === together) last.push(job)
+    else batches.push([job])
+    together = group
+  }
+  return batches
+}
+
+const askFor = Effect.fnUntraced(
+  function* (input: ToolCallsInput, call: Call, tool: SessionTool) {
+    const decision = yield* input.context.ask.permission({
+      sessionId: input.setup.sessionId,
+      turnId: input.turnId,
+      nativeRequestId: call.callId,
+      tool: tool.alias,
+      title: tool.qualifiedName,
+      arguments: call.input,
+      toolCallId: call.callId,
+      paths: pathsOf(call.input),
+      ...(tool.category === undefined ? {} : { category: tool.category }),
+      ...(detailsOf(tool, call.input) ?? {}),
+      options: [
+        { id: "once", label: "Allow once", kind: "allow_once" },
+        { id: "session", label: "Allow for this session", kind: "allow_always" },
+        { id: "deny", label: "Deny", kind: "reject_once" }
+      ]
+    })
+    if (decision.decision === "allow_once" || decision.decision === "allow_always") return allowed
+    const note = decision.note === undefined ? "" : ` ${decision.note}`
+    return { allowed: false, code: "denied", why: `a person denied this call.${note}` } satisfies Verdict
+  },
+  (effect) =>
+    Effect.catchTag(effect, "Withdrawn", (withdrawn) =>
+      Effect.succeed<Verdict>({
+        allowed: false,
+        code: "denied",
+        why: `the request for approval was withdrawn (${withdrawn.reason})`
+      })
+    )
+)
+
+const pathsOf = (input: Schema.Json): ReadonlyArray<string> => {
+  if (typeof input !== "object" || input === null || !("path" in input)) return []
+  return typeof input.path === "string" ? [input.path] : []
+}
+
+const detailsOf = (tool: SessionTool, input: Schema.Json) => {
+  if (tool.qualifiedName !== "shell.run" || typeof input !== "object" || input === null) return undefined
+  return "command" in input && typeof input.command === "string" ? { details: { command: input.command } } : undefined
+}
+
+const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { call, tool, verdict }: Job) {
+  const { output, setup } = input
+  const answer = verdict === undefined ? allowed : yield* Fiber.join(verdict)
+  if (!answer.allowed) return yield* output.emit(notRun(call, answer.code, answer.why))
+  if (tool.source === "internal") return yield* internalTool(input, call, tool)
+
+  yield* input
+    .execute({
+      sessionId: setup.sessionId,
+      workspace: setup.workspace,
+      tool: tool.qualifiedName,
+      arguments: call.input,
+      beforeDispatch: Effect.andThen(output.emit(dispatchRecord(call)), output.durable),
+      onDelta: (stream, delta) => output.emit({ type: "tool-output-delta", toolCallId: call.callId, delta, stream })
+    })
+    .pipe(
+      Effect.matchEffect({
+        onFailure: (problem) => output.emit(problemEnd(call, problem)),
+        onSuccess: (result) =>
+          result.diff === undefined
+            ? output.emit(completed(call, result.output))
+            : output.emit(
+                { type: "file-diff", toolCallId: call.callId, ...result.diff },
+                completed(call, result.output)
+              )
+      }),
+      Effect.onInterrupt(() =>
+        output.cancelling()
+          ? output.emit(
+              problemEnd(call, { outcome: "failed", code: "cancelled", message: "ended when the turn was cancelled" })
+            )
+          : Effect.void
+      )
+    )
+})

@@ -1,0 +1,49 @@
+/**
+ * Decisions that need no person (AGT-110 to AGT-122, D-29): the mode of the agent and the grants of the session.
+ *
+ * It is asked by the runtime before an approval is shown, and again after a crash. It never refuses, answers no question,
+ * makes no grant, and no request of a client can reach it (AGT-113). A tool whose binding changed since the session was
+ * made goes to a person, whatever the mode (AGT-121).
+ */
+import type { Interaction } from "@tackroom/protocol/events"
+import type { PolicyDecision } from "@tackroom/sdk/adapters"
+import { Effect } from "effect"
+import type { SessionSetup } from "../native/SessionSetup.ts"
+import type { HostStore } from "./HostStore.ts"
+import type { Sessions } from "./Sessions.ts"
+
+/** Modes `only` and `never` approve by themselves; the others leave it to a person. */
+export const approvedByMode = (setup: Pick<SessionSetup, "approvals">, qualifiedName: string): boolean => {
+  const { mode, tools } = setup.approvals
+  return mode === "never" || (mode === "only" && !tools.includes(qualifiedName))
+}
+
+/** The decision, or undefined when a person has to make it. A failure to read counts as undefined (AGT-112). */
+export const decide = (
+  sessions: Sessions,
+  rows: HostStore,
+  interaction: Interaction
+): Effect.Effect<PolicyDecision | undefined> =>
+  Effect.gen(function* () {
+    if (interaction.kind !== "permission") return undefined
+    const setup = yield* sessions.setup(interaction.sessionId)
+    const tool = setup.tools.find((tool) => tool.alias === interaction.tool)
+    if (tool === undefined) return undefined
+    const session = yield* sessions.find(interaction.sessionId)
+    if (sessions.bindingChanged(session, tool.qualifiedName)) return undefined
+    if (approvedByMode(setup, tool.qualifiedName)) {
+      return { decision: "allow_once", origin: "app_policy" } as const
+    }
+    const grant = yield* rows.query("grant", { sessionId: session.sessionId, qualifiedName: tool.qualifiedName })
+    const binding = session.definition.bindings[tool.qualifiedName]
+    return grant !== null && grant.binding === binding
+      ? ({ decision: "allow_once", origin: "grant" } as const)
+      : undefined
+  }).pipe(
+    Effect.catch((cause) =>
+      Effect.as(
+        Effect.logWarning("an approval was left to a person: the policy could not be read", cause._tag),
+        undefined
+      )
+    )
+  )

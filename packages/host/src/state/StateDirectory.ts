@@ -1,0 +1,144 @@
+/**
+ * The host's state directory: made private, locked for one host at a time, and with an identity of its own (RUN-087,
+ * RUN-088).
+ *
+ * It owns `host.lock`, `host.json`, `host.key` and `tmp/`. It does not own the databases in it. The lock is an SQLite file
+ * held in an exclusive transaction: it dies with the process, however it ends, and no child inherits it. The open handle
+ * is kept by a module-level set, because a collected handle closes and takes its lock along (D-23).
+ *
+ * Failure: everything is a `StartupFailed`; nothing is left locked then.
+ */
+import { StartupFailed } from "@tackroom/protocol/run"
+import { startTime } from "@tackroom/sdk/process"
+import Database from "better-sqlite3"
+import { Effect, type Scope } from "effect"
+import { randomBytes } from "node:crypto"
+import * as fs from "node:fs"
+import * as path from "node:path"
+
+export interface StateDirectory {
+  readonly path: string
+  readonly hostId: string
+  /** 32 random bytes for keyed digests. */
+  readonly key: Uint8Array
+  readonly temporary: string
+}
+
+const heldLocks = new Set<Database.Database>()
+
+const failed = (reason: "state_dir" | "state_dir_locked", at: string, detail: string) =>
+  new StartupFailed({ reason, path: at, detail })
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+/** Opens and locks the directory for the life of the scope. */
+export const open = (directory: string): Effect.Effect<StateDirectory, StartupFailed, Scope.Scope> =>
+  Effect.gen(function* () {
+    const root = yield* attempt(directory, () => prepare(directory))
+    yield* Effect.acquireRelease(lock(root), (held) =>
+      Effect.sync(() => {
+        heldLocks.delete(held)
+        held.close()
+      })
+    )
+    return yield* attempt(root, () => {
+      const hostId = identify(root)
+      const key = secret(root)
+      const temporary = path.join(root, "tmp")
+      fs.rmSync(temporary, { recursive: true, force: true })
+      fs.mkdirSync(temporary, { mode: 0o700 })
+      return { path: root, hostId, key, temporary }
+    })
+  })
+
+const attempt = <A>(at: string, work: () => A): Effect.Effect<A, StartupFailed> =>
+  Effect.try({
+    try: work,
+    catch: (cause) => (cause instanceof StartupFailed ? cause : failed("state_dir", at, messageOf(cause)))
+  })
+
+/** Makes the directory, tightens what is looser than 0700 and 0600, and proves that it can be written. */
+const prepare = (directory: string): string => {
+  if (!path.isAbsolute(directory)) throw failed("state_dir", directory, "the path is not absolute")
+  fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const root = fs.realpathSync(directory)
+  const stat = fs.statSync(root)
+  if (!stat.isDirectory()) throw failed("state_dir", root, "it is not a directory")
+  const uid = process.getuid?.()
+  if (uid !== undefined && stat.uid !== uid) throw failed("state_dir", root, "it belongs to another user")
+  if ((stat.mode & 0o077) !== 0) fs.chmodSync(root, 0o700)
+  for (const entry of fs.readdirSync(root, { withFileTypes: true })) {
+    const at = path.join(root, entry.name)
+    if (entry.isFile() && (fs.statSync(at).mode & 0o077) !== 0) fs.chmodSync(at, 0o600)
+    if (entry.isDirectory() && (fs.statSync(at).mode & 0o077) !== 0) fs.chmodSync(at, 0o700)
+  }
+  fs.accessSync(root, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK)
+  return root
+}
+
+const lock = (root: string): Effect.Effect<Database.Database, StartupFailed> =>
+  attempt(root, () => {
+    const file = path.join(root, "host.lock")
+    if (!fs.existsSync(file)) fs.closeSync(fs.openSync(file, "a", 0o600))
+    const db = new Database(file, { timeout: 0 })
+    try {
+      db.pragma("journal_mode = DELETE")
+      db.exec("BEGIN EXCLUSIVE")
+    } catch (cause) {
+      db.close()
+      if (isBusy(cause)) throw failed("state_dir_locked", root, `another host holds it${holder(root)}`)
+      throw cause
+    }
+    heldLocks.add(db)
+    return db
+  })
+
+const isBusy = (cause: unknown): boolean =>
+  cause instanceof Error && "code" in cause && String(cause.code).startsWith("SQLITE_BUSY")
+
+const holder = (root: string): string => {
+  const found = readIdentity(root)
+  return found === undefined ? "" : ` (pid ${found.pid})`
+}
+
+interface Identity {
+  readonly id: string
+  readonly pid: number
+}
+
+const readIdentity = (root: string): Identity | undefined => {
+  const file = path.join(root, "host.json")
+  if (!fs.existsSync(file)) return undefined
+  try {
+    const parsed: unknown = JSON.parse(fs.readFileSync(file, "utf8"))
+    if (typeof parsed !== "object" || parsed === null || !("id" in parsed) || !("pid" in parsed)) return undefined
+    return typeof parsed.id === "string" && typeof parsed.pid === "number"
+      ? { id: parsed.id, pid: parsed.pid }
+      : undefined
+  } catch (cause) {
+    if (cause instanceof SyntaxError) return undefined
+    throw cause
+  }
+}
+
+const identify = (root: string): string => {
+  const id = readIdentity(root)?.id ?? `host_${randomBytes(16).toString("hex")}`
+  const file = path.join(root, "host.json")
+  const next = `${file}.new`
+  const identity = { id, pid: process.pid, started: startTime(process.pid) }
+  fs.writeFileSync(next, `${JSON.stringify(identity)}\n`, { mode: 0o600 })
+  fs.renameSync(next, file)
+  return id
+}
+
+const secret = (root: string): Uint8Array => {
+  const file = path.join(root, "host.key")
+  if (fs.existsSync(file)) {
+    const key = fs.readFileSync(file)
+    if (key.length === 32) return key
+    throw failed("state_dir", file, "the key file is damaged: it does not hold 32 bytes")
+  }
+  const key = randomBytes(32)
+  fs.writeFileSync(file, key, { mode: 0o600, flag: "wx" })
+  return key
+}
