@@ -31,7 +31,7 @@ export type HandlerFailure = RunError | RuntimeError | { readonly _tag: "OpFaile
 export const answering =
   (context: AnsweringContext, operation: string) =>
   <A>(effect: Effect.Effect<A, HandlerFailure>): Effect.Effect<A, RunError> =>
-    Effect.catchCause(effect, (cause) => {
+    Effect.catchCause(effect, (cause): Effect.Effect<never, RunError> => {
       if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
       const ref = reference()
       const squashed = Cause.squash(cause)

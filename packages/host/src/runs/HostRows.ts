@@ -2,9 +2,10 @@
  * The host's own rows, in tables of the runtime's database (run-protocol 6.1): what a session was made with, what became
  * of each submission, which grants stand. Times are milliseconds.
  */
-import type { Failure, FullMember, ModelRef, RunStatus } from "@tackroom/protocol/run"
+import type { Failure, FullMember, RunStatus } from "@tackroom/protocol/run"
 import type { Scenario } from "@tackroom/protocol/scenario"
 import type { Schema } from "effect"
+import type { ModelTarget } from "../native/SessionSetup.ts"
 
 export type Cursors = { readonly [sessionId: string]: number }
 
@@ -24,7 +25,7 @@ export interface HostSession {
   readonly agentId: string
   readonly role: "lead" | "worker"
   readonly definition: KeptDefinition
-  readonly model: ModelRef
+  readonly model: ModelTarget
   readonly sandbox: { readonly kind: "none" | "process" | "openshell"; readonly proved: boolean }
   readonly workspace: string
   readonly name: string | null

@@ -159,7 +159,7 @@ export const make = (config: RunsConfig) => {
     const grants = yield* rows.query("grants", { sessionId, limit: 500 })
     const aliasOf = new Map((yield* sessions.setup(sessionId)).tools.map((tool) => [tool.qualifiedName, tool.alias]))
     const head = yield* store.head(sessionId)
-    const { usage } = { usage: yield* store.usage(sessionId) }
+    const usage = yield* store.usage(sessionId)
     return {
       sessionId,
       agent: session.agentId,
@@ -269,8 +269,10 @@ export const make = (config: RunsConfig) => {
       shown.push(row)
       last = { activity, sessionId }
     }
-    const more = shown.length < found.length && last !== undefined
-    return { sessions: shown, ...(more ? { next: encodePosition(last) } : {}) }
+    return {
+      sessions: shown,
+      ...(last !== undefined && shown.length < found.length ? { next: encodePosition(last) } : {})
+    }
   })
 
   const revoke = Effect.fnUntraced(function* (params: { readonly sessionId: string; readonly qualifiedName: string }) {

@@ -16,7 +16,6 @@ import {
   type AgentSessionParams,
   type CredentialsMissing,
   type FullAgentDefinition,
-  type ModelRef,
   type SessionRef
 } from "@tackroom/protocol/run"
 import { HarnessUnavailable, type HarnessError, type RuntimeError } from "@tackroom/protocol"
@@ -29,7 +28,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import type { Agents } from "../catalog/Agents.ts"
 import type { Providers } from "../catalog/Providers.ts"
-import type { SessionSetup, SessionTool } from "../native/SessionSetup.ts"
+import type { ModelTarget, SessionSetup, SessionTool } from "../native/SessionSetup.ts"
 import type { HostSession, KeptDefinition } from "./HostRows.ts"
 import type { HostRuntime } from "./HostRuntime.ts"
 import { op, type HostStore } from "./HostStore.ts"
@@ -138,7 +137,7 @@ export const make = (config: SessionsConfig): Sessions => {
     )
 
   /** The model of the session and its scenario when it is a scripted one (RUN-353, RUN-354, AGT-333). */
-  const chooseModel = Effect.fnUntraced(function* (definition: FullAgentDefinition, override: ModelRef | undefined) {
+  const chooseModel = Effect.fnUntraced(function* (definition: FullAgentDefinition, override: ModelTarget | undefined) {
     const own = defaultModel(definition)
     const ownScripted = own !== undefined && providers.find(own.connection)?.api === "script"
     const model = ownScripted ? own : (override ?? own)
