@@ -16,7 +16,6 @@ export interface TerminalTextOptions {
   readonly lines?: boolean
 }
 
-// eslint-disable-next-line no-control-regex
 const unsafe = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u
 const unsafeAll = new RegExp(unsafe.source, "gu")
 

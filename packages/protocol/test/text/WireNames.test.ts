@@ -5,7 +5,7 @@ import * as Run from "@tackroom/protocol/run"
 import * as Scenario from "@tackroom/protocol/scenario"
 import { fromWire, fromWireName, toWire, toWireName, wireNameExceptions } from "@tackroom/protocol/text"
 import { Schema, SchemaAST } from "effect"
-import { fieldNames, schemasOf } from "./Schemas.ts"
+import { fieldNames, schemasOf } from "../events/Schemas.ts"
 
 const schemas = schemasOf({ ...protocol, ...Events, ...Scenario, ...Run })
 const names = new Set(schemas.flatMap(([, schema]) => [...fieldNames(schema)]))
