@@ -116,6 +116,8 @@ const wrapping = new Set([
   "$dynamicRef",
   "$recursiveRef",
   "allOf",
+  "anyOf",
+  "oneOf",
   "then",
   "else",
   "if",

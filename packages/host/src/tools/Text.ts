@@ -44,12 +44,11 @@ export const foldCarriageReturns = (text: string): string => {
   if (!text.includes("\r")) return text
   return text
     .split("\n")
-    .map((line, index, lines) => {
-      const ended = index < lines.length - 1 && line.endsWith("\r") ? "\r" : ""
+    .map((line) => {
       let end = line.length
       while (line[end - 1] === "\r") end -= 1
       const body = line.slice(0, end)
-      return body.slice(body.lastIndexOf("\r") + 1) + ended
+      return body.slice(body.lastIndexOf("\r") + 1)
     })
     .join("\n")
 }

@@ -19,7 +19,6 @@ import {
   Fiber,
   Layer,
   Queue,
-  Schema,
   Scope,
   Semaphore,
   Stream
