@@ -1,0 +1,152 @@
+/**
+ * Reads that need more than one row: journal pages, messages with streaming parts folded from their deltas, usage.
+ */
+import type { EventPayload, MessagePart, TokenUsage } from "@tackroom/protocol/events"
+import { Effect } from "effect"
+import { missing } from "./Append.ts"
+import { decodeEvent } from "./EventText.ts"
+import type { MessageRow, PartRow, TurnRow } from "./Rows.ts"
+import type { StoreFailure, UsageTotals } from "./RuntimeStore.ts"
+import type { StoreTx } from "./StoreTx.ts"
+import type { UsageRow } from "./Tables.ts"
+
+/** The most events one page may ask for. */
+export const pageLimit = 1000
+
+/** The last cursor of a session. */
+export const readHead = Effect.fnUntraced(function* (tx: StoreTx, sessionId: string) {
+  const [head] = yield* tx.heads([sessionId])
+  return head === undefined ? yield* missing(tx, sessionId) : head.head
+})
+
+/** A page of the journal and the head it was read under (RT-182). */
+export const readPage = Effect.fnUntraced(function* (
+  tx: StoreTx,
+  sessionId: string,
+  after: number,
+  limit: number,
+  maxBytes: number | undefined
+) {
+  const head = yield* readHead(tx, sessionId)
+  const records =
+    after >= head
+      ? []
+      : yield* tx.events(sessionId, after, Math.min(limit, pageLimit), maxBytes === undefined ? {} : { maxBytes })
+  return { events: records.map(decodeEvent), head }
+})
+
+const deltaTypes = ["text-delta", "thinking-delta"]
+const foldBytes = 1 << 20
+
+/** The text of a part that is still streaming, from its deltas in the journal (RT-200, RT-203). */
+const foldText = Effect.fnUntraced(function* (tx: StoreTx, part: PartRow, from: number) {
+  let text = ""
+  let after = from - 1
+  for (;;) {
+    const records = yield* tx.events(part.sessionId, after, pageLimit, { types: deltaTypes, maxBytes: foldBytes })
+    const last = records.at(-1)
+    if (last === undefined) return text
+    for (const record of records) {
+      const payload = decodeEvent(record).payload as Extract<EventPayload, { readonly delta: string }>
+      if ("partId" in payload && payload.partId === part.id && payload.messageId === part.messageId)
+        text += payload.delta
+    }
+    after = last.seq
+  }
+})
+
+const withText = Effect.fnUntraced(function* (tx: StoreTx, part: PartRow) {
+  if (part.data !== null || part.openFromSeq === null) return part
+  const text = yield* foldText(tx, part, part.openFromSeq)
+  const place = { id: part.id, messageId: part.messageId, text }
+  const data: MessagePart = part.type === "reasoning" ? { ...place, type: "reasoning" } : { ...place, type: "text" }
+  return { ...part, data }
+})
+
+/** The newest messages before an ordinal, oldest first, each with its parts. */
+export const readMessages = Effect.fnUntraced(function* (
+  tx: StoreTx,
+  sessionId: string,
+  request: { readonly limit: number; readonly before?: number; readonly turnId?: string }
+) {
+  const newest = yield* tx.scan("message", {
+    where: { sessionId, ...(request.turnId === undefined ? {} : { turnId: request.turnId }) },
+    ...(request.before === undefined ? {} : { lt: ["ordinal", request.before] as const }),
+    order: "ordinal",
+    descending: true,
+    limit: request.limit
+  })
+  const page: Array<{ readonly message: MessageRow; readonly parts: ReadonlyArray<PartRow> }> = []
+  for (const message of newest.toReversed()) {
+    const rows = yield* tx.scan("part", { where: { sessionId, messageId: message.id }, order: "ordinal" })
+    const parts: Array<PartRow> = []
+    for (const row of rows) parts.push(yield* withText(tx, row))
+    page.push({ message, parts })
+  }
+  return page
+})
+
+/** Open turns of a session, or of all sessions of an owner; no owner equals none (D-31). */
+export const readOpenTurns = Effect.fnUntraced(function* (
+  tx: StoreTx,
+  filter: { readonly sessionId?: string; readonly owner?: string | null }
+) {
+  const open = yield* tx.scan("turn", {
+    where: { ...(filter.sessionId === undefined ? {} : { sessionId: filter.sessionId }), endedAt: null },
+    order: "createdAt"
+  })
+  if (filter.owner === undefined) return open
+  const own: Array<TurnRow> = []
+  for (const turn of open) {
+    const session = yield* tx.get("session", { id: turn.sessionId })
+    if (session !== undefined && session.owner === filter.owner) own.push(turn)
+  }
+  return own
+})
+
+const add = (sum: number | null, value: number | null): number | null => (value === null ? sum : (sum ?? 0) + value)
+const grown = (value: number | null, before: number | null): number | null =>
+  value === null ? null : before === null || value < before ? value : value - before
+
+/**
+ * Sums observations: a delta counts once per provider observation id, a cumulative report counts what it grew since the
+ * last one of the same native session (a smaller value begins anew). Null stays null where nothing was reported.
+ */
+export const sumUsage = (rows: ReadonlyArray<UsageRow>, turnId: string | undefined): UsageTotals => {
+  let inputTokens: number | null = null
+  let outputTokens: number | null = null
+  let cachedInputTokens: number | null = null
+  const rounds = new Set<string>()
+  const seen = new Set<string>()
+  const cumulative = new Map<string, TokenUsage>()
+  for (const row of rows) {
+    const { observation } = row
+    if (observation === null) continue
+    const counts = turnId === undefined || row.turnId === turnId
+    if (observation.kind === "round") {
+      if (counts && (observation.attempt ?? 1) <= 1) rounds.add(`${row.turnId}\0${observation.responseId}`)
+      continue
+    }
+    const id = observation.providerObservationId
+    if (id !== undefined && observation.kind === "delta") {
+      if (seen.has(id)) continue
+      seen.add(id)
+    }
+    const stream = observation.nativeSessionId ?? ""
+    const before = observation.kind === "cumulative" ? cumulative.get(stream) : undefined
+    if (observation.kind === "cumulative") cumulative.set(stream, observation.tokens)
+    if (!counts) continue
+    inputTokens = add(inputTokens, grown(observation.tokens.input, before?.input ?? null))
+    outputTokens = add(outputTokens, grown(observation.tokens.output, before?.output ?? null))
+    cachedInputTokens = add(cachedInputTokens, grown(observation.tokens.cache.read, before?.cache.read ?? null))
+  }
+  return { inputTokens, outputTokens, cachedInputTokens, rounds: rounds.size }
+}
+
+/** Usage of a session or one of its turns. */
+export const readUsage = (
+  tx: StoreTx,
+  sessionId: string,
+  turnId: string | undefined
+): Effect.Effect<UsageTotals, StoreFailure> =>
+  Effect.map(tx.scan("usage", { where: { sessionId }, order: "sequence" }), (rows) => sumUsage(rows, turnId))
