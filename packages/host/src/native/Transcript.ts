@@ -10,6 +10,7 @@
  */
 import type { EventPayload, PromptPart } from "@tackroom/protocol/events"
 import type { Schema } from "effect"
+import { forModel, renderOutput } from "../tools/Render.ts"
 import type { AssistantPart, ModelMessage, ToolResult } from "../models/ModelRequest.ts"
 
 /** How a call ended; `not_run` was never dispatched, `unknown` was and its end was not recorded (AGT-035). */
@@ -19,6 +20,7 @@ export type CallOutcome = "completed" | "failed" | "not_run" | "unknown"
 export interface Call {
   readonly callId: string
   readonly alias: string
+  readonly qualifiedName: string
   readonly input: Schema.Json
   /** Why the arguments could not be read; then `input` is the raw text. */
   readonly problem: string | undefined
@@ -111,16 +113,17 @@ const part = (response: ResponseEntry, partId: string, type: "text" | "thinking"
   return made
 }
 
+const qualified = (metadata: unknown): string | undefined => {
+  const name = member(metadata, "qualified_name")
+  return typeof name === "string" ? name : undefined
+}
+
 const outcomeOf = (metadata: unknown, otherwise: CallOutcome): CallOutcome => {
   const outcome = member(metadata, "outcome")
   return outcome === "completed" || outcome === "failed" || outcome === "not_run" || outcome === "unknown"
     ? outcome
     : otherwise
 }
-
-/** How the model reads a tool's output: a string as it is, anything else as JSON. */
-export const outputText = (output: unknown): string =>
-  typeof output === "string" ? output : (JSON.stringify(output) ?? "null")
 
 const unknownText = (reason: unknown): string =>
   `The outcome of this call is unknown: it was started and its end was not recorded${
@@ -177,6 +180,7 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
       response.calls.push({
         callId: event.toolCallId,
         alias: event.toolName,
+        qualifiedName: qualified(event.metadata) ?? event.toolName,
         input: null,
         problem: typeof problem === "string" ? problem : undefined,
         dispatched: false,
@@ -218,7 +222,10 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
     case "tool-output": {
       const call = findCall(transcript, event.toolCallId)
       if (call !== undefined) {
-        call.end ??= { outcome: outcomeOf(event.metadata, "completed"), text: outputText(event.output) }
+        call.end ??= {
+          outcome: outcomeOf(event.metadata, "completed"),
+          text: renderOutput(call.qualifiedName, event.output)
+        }
       }
       return
     }
@@ -251,22 +258,12 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
   }
 }
 
-const cut = (text: string, limit: number): string => {
-  if (text.length <= limit) return text
-  const tail = Math.floor(limit / 4)
-  const omitted = text.length - limit
-  return `${text.slice(0, limit - tail)}\n[… ${omitted} characters left out …]\n${text.slice(text.length - tail)}`
-}
-
-/** A result goes to the model with at most this many characters (AGT-012). */
-export const resultLimit = 100_000
-
 const resultOf = (call: Call): ToolResult => {
   const end = call.end ?? { outcome: "not_run" as const, text: "Not run: the turn ended before this call." }
   return {
     callId: call.callId,
     tool: call.alias,
-    text: cut(end.text, resultLimit),
+    text: forModel(end.text),
     ...(end.outcome === "completed" ? {} : { failed: true })
   }
 }
