@@ -133,7 +133,6 @@ export const AgentDefinition = Schema.Struct({
   scheduling: optional(Schema.Boolean),
   subagents: optional(list(SubagentDefinition, limits.subagents))
 })
-  .annotate({ identifier: "AgentDefinition" })
   .check(
     Schema.makeFilter(
       (definition: Member & { readonly subagents?: ReadonlyArray<Member> }) => {
@@ -143,6 +142,7 @@ export const AgentDefinition = Schema.Struct({
       { expected: "a consistent agent definition", toJsonSchema: () => [{}, true] }
     )
   )
+  .annotate({ identifier: "AgentDefinition" })
 /** An agent as `agent/register` and `HostConfig.agents` take it. */
 export type AgentDefinition = typeof AgentDefinition.Type
 

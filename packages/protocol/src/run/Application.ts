@@ -15,7 +15,7 @@ import {
 import { limits } from "./Limits.ts"
 
 /** The name under which an app owns its tools. */
-export const Owner = pattern(/^[A-Za-z0-9._-]{1,128}$/, "1 to 128 of the characters A-Z a-z 0-9 . _ -")
+export const Owner = pattern(/^[A-Za-z0-9._-]{1,128}$/u, "1 to 128 of the characters A-Z a-z 0-9 . _ -")
 
 /** A tool of the app. The host compiles `inputSchema` and refuses one over 64 KiB, with its path (RUN-283). */
 export const ToolDescriptor = Schema.Struct({
@@ -86,7 +86,6 @@ export const ApplicationResult = Schema.Struct({
   output: optional(Schema.Json),
   error: optional(ApplicationError)
 })
-  .annotate({ identifier: "ApplicationResult" })
   .check(
     Schema.makeFilter(
       (result: { readonly output?: Schema.Json; readonly error?: unknown }) =>
@@ -99,6 +98,7 @@ export const ApplicationResult = Schema.Struct({
       }
     )
   )
+  .annotate({ identifier: "ApplicationResult" })
 /** Notification `application/result`, app to host. */
 export type ApplicationResult = typeof ApplicationResult.Type
 

@@ -104,7 +104,7 @@ export const readCursor = (value: Schema.Json): number | undefined =>
 
 /** An absolute path of at most 4,096 bytes (POSIX, or Windows with a drive or a share). */
 export const AbsolutePath = bytes(1, 4096).check(
-  Schema.isPattern(/^(?:\/|[A-Za-z]:[\\/]|\\\\)/, { expected: "an absolute path" }),
+  Schema.isPattern(/^(?:\/|[A-Za-z]:[\\/]|\\\\)/u, { expected: "an absolute path" }),
   Schema.makeFilter((path: string) => !path.includes("\u0000"), {
     expected: "an absolute path",
     toJsonSchema: () => [{}, true]
@@ -113,19 +113,19 @@ export const AbsolutePath = bytes(1, 4096).check(
 
 /** An id of an agent, and of the scope of a memory. */
 export const AgentId = pattern(
-  /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/u,
   "1 to 64 of the characters A-Z a-z 0-9 . _ -, the first a letter or digit"
 )
 
 /** The name of a model provider (a `connection`). */
 export const ProviderName = pattern(
-  /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/u,
   "1 to 64 of the characters A-Z a-z 0-9 . _ -, the first a letter or digit"
 )
 
 /** A qualified tool name `provider.tool`, split at the first dot (AGT-031). */
 export const QualifiedName = pattern(
-  /^[A-Za-z][A-Za-z0-9_-]{0,63}\.[A-Za-z0-9._/-]{1,128}$/,
+  /^[A-Za-z][A-Za-z0-9_-]{0,63}\.[A-Za-z0-9._/-]{1,128}$/u,
   "a qualified tool name, provider.tool"
 )
 
@@ -153,22 +153,22 @@ export const SubmissionId = chars(1, 200).check(
 )
 
 /** The text of a message: at least one character that is not blank, at most 524,288 bytes. */
-export const MessageText = bytes(1, 524_288).check(Schema.isPattern(/\S/, { expected: "a text that is not blank" }))
+export const MessageText = bytes(1, 524_288).check(Schema.isPattern(/\S/u, { expected: "a text that is not blank" }))
 
 /** An http or https URL without user info, query or fragment, at most 2,048 characters. */
 export const BaseUrl = chars(1, 2048).check(
-  Schema.isPattern(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/, {
+  Schema.isPattern(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#@]+(?:\/[^\s?#]*)?$/u, {
     expected: "an http or https URL without user info, query or fragment"
   })
 )
 
 /** An http or https URL, at most 2,048 characters. */
 export const HttpUrl = chars(1, 2048).check(
-  Schema.isPattern(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s]+$/, { expected: "an http or https URL" })
+  Schema.isPattern(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s]+$/u, { expected: "an http or https URL" })
 )
 
 /** The name of an environment variable. */
-export const VariableName = pattern(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "the name of an environment variable")
+export const VariableName = pattern(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/u, "the name of an environment variable")
 
 /** A JSON object whose keys belong to somebody else: never mapped. */
 export const FreeObject = Schema.Record(Schema.String, Schema.Json)

@@ -7,7 +7,7 @@ export const reservedProviderNames = ["files", "shell", "web", "memory", "schedu
 
 /** The name of an MCP server. */
 export const McpServerName = Schema.String.check(
-  Schema.isPattern(/^(?!(?:files|shell|web|memory|schedule|plan|user|team)$)[a-z][a-z0-9_-]{0,31}$/, {
+  Schema.isPattern(/^(?!(?:files|shell|web|memory|schedule|plan|user|team)$)[a-z][a-z0-9_-]{0,31}$/u, {
     expected: "1 to 32 of the characters a-z 0-9 _ -, the first a letter, and no name of a native tool provider",
     arbitraryConstraint: { patterns: [{ source: "^x[a-z0-9_-]{0,31}$", flags: "" }] }
   })

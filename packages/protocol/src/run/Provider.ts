@@ -62,8 +62,8 @@ export const ProviderConfig = Schema.Struct({
   credentials: optional(noKey),
   apiKey: optional(noKey)
 })
-  .annotate({ identifier: "ProviderConfig" })
   .check(scenarioBelongsToScript)
+  .annotate({ identifier: "ProviderConfig" })
 /** A provider of the host configuration. */
 export type ProviderConfig = typeof ProviderConfig.Type
 

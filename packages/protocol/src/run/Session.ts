@@ -39,7 +39,7 @@ export const AgentSessionParams = Schema.Struct({
   workspace: AbsolutePath,
   name: optional(chars(0, 200)),
   model: optional(AgentModel),
-  creationId: optional(pattern(/^[A-Za-z0-9._:@-]{1,128}$/, "1 to 128 of the characters A-Z a-z 0-9 . _ : @ -"))
+  creationId: optional(pattern(/^[A-Za-z0-9._:@-]{1,128}$/u, "1 to 128 of the characters A-Z a-z 0-9 . _ : @ -"))
 })
 /** Params of `agent/session`. */
 export type AgentSessionParams = typeof AgentSessionParams.Type

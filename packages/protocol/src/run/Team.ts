@@ -100,7 +100,7 @@ export const TeamTaskParams = Schema.Struct({
   ),
   requestId: optional(
     Schema.String.check(
-      Schema.isPattern(/^[\u0020-\u007e]{1,200}$/, { expected: "1 to 200 printable ASCII characters" })
+      Schema.isPattern(/^[\u0020-\u007e]{1,200}$/u, { expected: "1 to 200 printable ASCII characters" })
     )
   )
 }).check(exactlyOne("add", "transition"))

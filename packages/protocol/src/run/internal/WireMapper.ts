@@ -59,6 +59,9 @@ const literalsOf = (ast: SchemaAST.AST): ReadonlyArray<unknown> | undefined => {
   return undefined
 }
 
+/** Whether a schema is of a map, whose keys are data. */
+const isMap = (ast: SchemaAST.Objects): boolean => ast.propertySignatures.length === 0 && ast.indexSignatures.length > 0
+
 const compilers: { readonly [D in Direction]: WeakMap<SchemaAST.AST, { readonly map: Map }> } = {
   toWire: new WeakMap(),
   fromWire: new WeakMap()
@@ -75,7 +78,7 @@ const compile = (ast: SchemaAST.AST, direction: Direction): Map => {
 const build = (ast: SchemaAST.AST, direction: Direction): Map => {
   switch (ast._tag) {
     case "Objects":
-      return ast.propertySignatures.length > 0 ? struct(ast, direction) : record(ast, direction)
+      return isMap(ast) ? record(ast, direction) : struct(ast, direction)
     case "Arrays":
       return array(ast, direction)
     case "Union":
@@ -167,9 +170,9 @@ const discriminantOf = (members: ReadonlyArray<SchemaAST.Objects>, direction: Di
 const union = (ast: SchemaAST.Union, direction: Direction): Map => {
   const maps = ast.types.map((type) => compile(type, direction))
   if (maps.every((map) => map === undefined)) return undefined
-  const structs = ast.types.filter(SchemaAST.isObjects).filter((type) => type.propertySignatures.length > 0)
+  const structs = ast.types.filter(SchemaAST.isObjects).filter((type) => !isMap(type))
   const arrays = ast.types.findIndex(SchemaAST.isArrays)
-  const records = ast.types.findIndex((type) => SchemaAST.isObjects(type) && type.propertySignatures.length === 0)
+  const records = ast.types.findIndex((type) => SchemaAST.isObjects(type) && isMap(type))
   const nested = ast.types.findIndex((type) => SchemaAST.isUnion(type) || SchemaAST.isSuspend(type))
   const discriminant = structs.length > 1 ? discriminantOf(structs, direction) : undefined
   const defaults = direction === "fromWire" ? defaultsOf(ast) : []
@@ -183,10 +186,8 @@ const union = (ast: SchemaAST.Union, direction: Direction): Map => {
   return (value) => {
     if (Array.isArray(value)) return arrays < 0 ? value : apply(maps[arrays], value)
     if (!isObject(value)) return value
-    let input = value
-    for (const [key, member] of defaults) {
-      if (input[key] === undefined || input[key] === null) input = { ...input, [key]: member }
-    }
+    const absent = defaults.filter(([key]) => value[key] === undefined || value[key] === null)
+    const input = absent.length === 0 ? value : { ...value, ...Object.fromEntries(absent) }
     if (discriminant !== undefined) return apply(discriminant.members.get(input[discriminant.key]), input)
     const candidate = candidates.find(({ required }) => required.every((key) => input[key] !== undefined))
     if (candidate !== undefined) return apply(candidate.map, input)
