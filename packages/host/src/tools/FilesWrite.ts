@@ -83,7 +83,8 @@ const replace = async (
 ): Promise<void> => {
   const folder = await workspace.openParent(path, createDirs)
   const target = folder.at(basename(path.real))
-  const fresh = folder.at(`.tackroom-${randomUUID()}.tmp`)
+  const name = `.tackroom-${randomUUID()}.tmp`
+  const fresh = folder.at(name)
   let made = false
   try {
     const old = await lstat(target).catch((cause: unknown) => {
@@ -94,6 +95,7 @@ const replace = async (
     const handle = await open(fresh, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o666)
     made = true
     try {
+      await workspace.verify(handle, folder, name, path.given)
       await handle.writeFile(content)
       if (old !== undefined) {
         const now = await handle.stat()

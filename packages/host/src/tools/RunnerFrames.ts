@@ -1,7 +1,8 @@
 /**
  * Lines between the host and its tool runner: one JSON object per line, split at byte 0x0A.
  *
- * Owns the splitting and its bound; not what a line says (`RunnerMessages.ts`). Loaded by both sides, so it knows no Effect.
+ * Owns the splitting and its bound; not what a line says (`RunnerMessages.ts`). Loaded by both sides, so it knows no Effect; `@tackroom/protocol/text`,
+ * which splits the frames of the wires, would load it.
  */
 
 /** A line is a result at most: an edited file of 4 MiB whose chars are all escaped fits. */

@@ -8,6 +8,7 @@
  * written to the output.
  */
 import type { Readable, Writable } from "node:stream"
+import { setTimeout } from "node:timers/promises"
 import { endGroup } from "./Groups.ts"
 import { limits } from "./Limits.ts"
 import type { FilesListInput } from "./FilesList.ts"
@@ -58,12 +59,15 @@ type Call = Extract<ToRunner, { readonly type: "call" }>
 
 /** How long a group has between SIGTERM and SIGKILL when the runner itself ends. */
 const lastGraceMillis = 1_000
+/** How long calls then have to settle. */
+const lastWordMillis = 500
 
 /** Runs until the input ends. Resolves with the exit code. */
 export const toolRunnerMain = (io: RunnerIo): Promise<number> => {
   const running = new Map<number, Running>()
   const groups = new Set<number>()
   const owned = new Map<number, () => void>()
+  const working = new Set<Promise<void>>()
   let ending: Promise<number> | undefined
   let finish: (code: number) => void = () => undefined
   const finished = new Promise<number>((resolve) => {
@@ -82,6 +86,8 @@ export const toolRunnerMain = (io: RunnerIo): Promise<number> => {
     ending ??= (async () => {
       for (const call of running.values()) call.abort.abort()
       await Promise.all([...groups].map((group) => endGroup(group, io.now, lastGraceMillis)))
+      // Writes at work take away the file they have begun.
+      await Promise.race([Promise.all(working), setTimeout(lastWordMillis)])
       return code
     })()
     void ending.then(finish)
@@ -167,22 +173,26 @@ export const toolRunnerMain = (io: RunnerIo): Promise<number> => {
   const perform = async (call: Call): Promise<void> => {
     const abort = new AbortController()
     const { id } = call
+    let started = false
     let go: () => void = () => undefined
     const dispatched = new Promise<void>((resolve) => {
-      go = resolve
+      go = () => {
+        // From here on there is a dispatch record: a cancel is no refusal any more.
+        started = true
+        resolve()
+      }
     })
     const cancelled = new Promise<void>((resolve) => {
       abort.signal.addEventListener("abort", () => resolve(), { once: true })
     })
     running.set(id, { abort, go })
-    let started = false
     try {
-      const work = await prepare(call, abort)
+      const run = await prepare(call, abort)
       await send({ type: "ready", id })
       await Promise.race([dispatched, cancelled])
-      if (abort.signal.aborted) throw new NotRun("the call was cancelled before it started")
-      started = true
-      const outcome = await work()
+      if (!started) throw new NotRun("the call was cancelled before it started")
+      abort.signal.throwIfAborted()
+      const outcome = await run()
       await send({ type: "result", id, ...outcome })
     } catch (cause) {
       await send(endOf(id, cause, started, abort.signal.aborted))
@@ -191,10 +201,15 @@ export const toolRunnerMain = (io: RunnerIo): Promise<number> => {
     }
   }
 
+  const work = (call: Promise<void>): void => {
+    working.add(call)
+    void call.finally(() => working.delete(call))
+  }
+
   const receive = (message: ToRunner): void => {
     switch (message.type) {
       case "call":
-        return void perform(message)
+        return work(perform(message))
       case "go":
         return running.get(message.id)?.go()
       case "cancel":

@@ -24,6 +24,7 @@ import {
   Stream
 } from "effect"
 import { limits } from "./Limits.ts"
+import { maxLineBytes } from "./RunnerFrames.ts"
 import { decodeResult, isRunnerTool, type RunnerTool, type ShellResult, type ToolResult } from "./Results.ts"
 import {
   type Call,
@@ -93,6 +94,8 @@ export interface ToolRunnerService {
   readonly start: Effect.Effect<void, RunnerNotStarted>
 }
 
+/** The rest of a line is the call around the arguments. */
+const maxArgumentBytes = maxLineBytes - 64 * 1024
 const checkMillis = 30_000
 const cancelMillis = 10_000
 /** Beyond its own limit, a runner that does not answer is ended. */
@@ -173,6 +176,9 @@ export class ToolRunner extends Context.Service<ToolRunner, ToolRunnerService>()
       const at = yield* connection.pipe(
         Effect.mapError((cause) => new ToolNotRun({ code: "failed", reason: "runner", message: cause.message }))
       )
+      if (Buffer.byteLength(JSON.stringify(request.arguments) ?? "") > maxArgumentBytes) {
+        return yield* new ToolNotRun({ code: "failed", reason: "refused", message: "the arguments are too large" })
+      }
       const call = yield* enter(tool, request)
       at.calls.set(call.id, call)
       yield* at
@@ -196,28 +202,42 @@ export class ToolRunner extends Context.Service<ToolRunner, ToolRunnerService>()
       return { at, call }
     })
 
-    const finish = (call: Call, at: Connection): Effect.Effect<ToolResult, ToolFailed | ToolNotRun | RunnerLost> =>
-      Effect.flatMap(
-        Deferred.await(call.done),
-        (end): Effect.Effect<ToolResult, ToolFailed | ToolNotRun | RunnerLost> => {
-          switch (end.type) {
-            case "not_run":
-              return Effect.fail(new ToolNotRun({ code: end.code, reason: "refused", message: end.message }))
-            case "failed": {
-              const output = call.tool === "shell.run" ? shellResult(call, end.output) : undefined
-              return Effect.fail(
-                new ToolFailed({ code: end.code, message: end.message, ...(output !== undefined && { output }) })
-              )
-            }
-            case "result": {
-              const result = toResult(call, end)
-              if (result !== undefined) return Effect.succeed(result)
-              const message = "the tool runner returned a result of the wrong form"
-              return Effect.andThen(at.lose(message), Effect.fail(new RunnerLost({ message })))
-            }
+    /** The end of a call that ended at its check. */
+    const refusal = (call: Call): Effect.Effect<never, ToolNotRun> =>
+      Effect.matchEffect(Deferred.await(call.done), {
+        onFailure: (lost) => Effect.fail(new ToolNotRun({ code: "failed", reason: "runner", message: lost.message })),
+        onSuccess: (end) =>
+          Effect.fail(
+            end.type === "not_run"
+              ? new ToolNotRun({ code: end.code, reason: "refused", message: end.message })
+              : new ToolNotRun({
+                  code: "failed",
+                  reason: "runner",
+                  message: "the tool runner ended a call it was not told to run"
+                })
+          )
+      })
+
+    const finish = (call: Call, at: Connection): Effect.Effect<ToolResult, ToolFailed | RunnerLost> =>
+      Effect.flatMap(Deferred.await(call.done), (end): Effect.Effect<ToolResult, ToolFailed | RunnerLost> => {
+        switch (end.type) {
+          case "not_run":
+            // Too late for that: the dispatch record is written.
+            return Effect.fail(new ToolFailed({ code: "failed", message: end.message }))
+          case "failed": {
+            const output = call.tool === "shell.run" ? shellResult(call, end.output) : undefined
+            return Effect.fail(
+              new ToolFailed({ code: end.code, message: end.message, ...(output !== undefined && { output }) })
+            )
+          }
+          case "result": {
+            const result = toResult(call, end)
+            if (result !== undefined) return Effect.succeed(result)
+            const message = "the tool runner returned a result of the wrong form"
+            return Effect.andThen(at.lose(message), Effect.fail(new RunnerLost({ message })))
           }
         }
-      )
+      })
 
     const feed = (call: Call, request: ToolCall<unknown, unknown>): Effect.Effect<void> => {
       const { deltas } = call
@@ -246,13 +266,13 @@ export class ToolRunner extends Context.Service<ToolRunner, ToolRunnerService>()
               Effect.fail(new ToolNotRun({ code: "failed", reason: "runner", message: lost.message }))
             )
           )
-          const refused = yield* Deferred.isDone(entry.done)
-          if (!refused && request.beforeDispatch !== undefined) {
+          if (yield* Deferred.isDone(entry.done)) return yield* refusal(entry)
+          if (request.beforeDispatch !== undefined) {
             yield* restore(request.beforeDispatch).pipe(
               Effect.onExit((exit) => (Exit.isFailure(exit) ? cancelAndWait(at, entry) : Effect.void))
             )
           }
-          if (!refused) yield* at.send({ type: "go", id: entry.id })
+          yield* at.send({ type: "go", id: entry.id })
           const feeding = yield* Effect.forkChild(restore(feed(entry, request)))
           const cancelling =
             request.cancel === undefined

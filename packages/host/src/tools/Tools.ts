@@ -7,7 +7,8 @@
  */
 import { createHash } from "node:crypto"
 import type { Category } from "@tackroom/protocol/events"
-import { Context, Data, Effect, Layer, type Schema } from "effect"
+import { canonicalJson } from "@tackroom/protocol/text"
+import { Context, Data, Effect, Layer } from "effect"
 import { type ByteBounds, compileArguments, type JsonSchema, type Validate } from "./Arguments.ts"
 import { type Declaration, declarations } from "./NativeTools.ts"
 
@@ -62,15 +63,8 @@ export const aliasOf = (qualifiedName: string, taken: (alias: string) => boolean
   return `${plain.slice(0, 55)}_${sha256Hex(qualifiedName).slice(0, 8)}`
 }
 
-const canonical = (value: Schema.Json): string => {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
-  if (typeof value !== "object" || value === null) return JSON.stringify(value)
-  const members = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${canonical(member)}`).join(",")}}`
-}
-
 /** SHA-256 (hex) of a schema, whatever the order of its members. */
-export const schemaDigest = (schema: JsonSchema): string => sha256Hex(canonical(schema))
+export const schemaDigest = (schema: JsonSchema): string => sha256Hex(canonicalJson(schema))
 
 export interface ToolsService {
   /** In order of registration. */

@@ -35,7 +35,9 @@ export interface Directory {
 }
 
 const maxSymlinks = 40
-const byDescriptor = process.platform === "linux"
+/** How names are looked up below an open directory. */
+export type Lookup = "descriptor" | "path"
+const platformLookup: Lookup = process.platform === "linux" ? "descriptor" : "path"
 const noFollow = process.platform === "win32" ? 0 : constants.O_NOFOLLOW
 const nonBlock = process.platform === "win32" ? 0 : constants.O_NONBLOCK
 const directoryOnly = process.platform === "win32" ? 0 : constants.O_DIRECTORY
@@ -100,20 +102,26 @@ const realFolder = async (folder: string): Promise<string> => {
 export class Workspace {
   readonly root: string
   readonly #denied: ReadonlyArray<string>
+  readonly #lookup: Lookup
 
-  private constructor(root: string, denied: ReadonlyArray<string>) {
+  private constructor(root: string, denied: ReadonlyArray<string>, lookup: Lookup) {
     this.root = root
     this.#denied = denied
+    this.#lookup = lookup
   }
 
-  static readonly make = async (folder: string, stateDir: string | undefined): Promise<Workspace> => {
+  static readonly make = async (
+    folder: string,
+    stateDir: string | undefined,
+    lookup: Lookup = platformLookup
+  ): Promise<Workspace> => {
     const root = await realpath(folder).catch(() => undefined)
     const info = root === undefined ? undefined : await stat(root).catch(() => undefined)
     if (root === undefined || info === undefined || !info.isDirectory()) {
       throw new NotRun("the workspace does not exist or is not a directory")
     }
     const denied = stateDir === undefined ? [] : [await realFolder(stateDir)]
-    return new Workspace(root, denied)
+    return new Workspace(root, denied, lookup)
   }
 
   /** Whether a real path is the host's own state, which no tool may see. */
@@ -173,7 +181,7 @@ export class Workspace {
     })
     try {
       await this.#sameAsResolved(handle, await handle.stat(), path)
-      return directory(handle, path.real)
+      return this.#directory(handle, path.real)
     } catch (cause) {
       await handle.close()
       throw fileFailure(path.given, cause)
@@ -198,7 +206,8 @@ export class Workspace {
             if (errnoOf(cause) !== "EEXIST") throw fileFailure(path.given, cause)
           })
         }
-        const entered = byDescriptor ? await this.#enter(current, part, path.given) : await this.openDirectory(next)
+        const entered =
+          this.#lookup === "descriptor" ? await this.#enter(current, part, path.given) : await this.openDirectory(next)
         await current.handle.close()
         current = entered
       } catch (cause) {
@@ -232,7 +241,7 @@ export class Workspace {
 
   /** Opens a directory of an open directory, for a walk: undefined when it went away, changed, or may not be read. */
   readonly enter = async (folder: Directory, name: string): Promise<Directory | undefined> =>
-    byDescriptor
+    this.#lookup === "descriptor"
       ? this.#enter(folder, name, name).catch(() => undefined)
       : this.openDirectory({ given: name, real: join(folder.real, name), shown: name, kind: "dir" }).catch(
           () => undefined
@@ -244,11 +253,25 @@ export class Workspace {
         throw errnoOf(cause) === "ELOOP" ? changed(given) : fileFailure(given, cause)
       }
     )
-    return directory(handle, join(folder.real, name))
+    return this.#directory(handle, join(folder.real, name))
+  }
+
+  /** Whether an opened file is the entry of that name below the workspace, for a file that was just made. */
+  readonly verify = async (handle: FileHandle, folder: Directory, name: string, given: string): Promise<void> =>
+    this.#sameAsResolved(handle, await handle.stat(), {
+      given,
+      real: join(folder.real, name),
+      shown: name,
+      kind: "file"
+    })
+
+  readonly #directory = (handle: FileHandle, real: string): Directory => {
+    const path = this.#lookup === "descriptor" ? `/proc/self/fd/${handle.fd}` : real
+    return { real, path, at: (name) => join(path, name), handle }
   }
 
   readonly #sameAsResolved = async (handle: FileHandle, info: Stats, path: Resolved): Promise<void> => {
-    if (byDescriptor) {
+    if (this.#lookup === "descriptor") {
       const opened = await readlink(`/proc/self/fd/${handle.fd}`)
       // A file replaced by a rename since it was opened is still the one that was there.
       if (opened === path.real || (info.nlink === 0 && opened === `${path.real} (deleted)`)) return
@@ -268,8 +291,3 @@ export const changed = (given: string): Failed =>
 /** One sentence for every refusal, so that it does not tell whether the outside path exists or may be read. */
 const outside = (given: string): NotRun =>
   new NotRun(`the path ${named(given)} is outside the workspace or not open to tools`, "denied")
-
-const directory = (handle: FileHandle, real: string): Directory => {
-  const path = byDescriptor ? `/proc/self/fd/${handle.fd}` : real
-  return { real, path, at: (name) => join(path, name), handle }
-}

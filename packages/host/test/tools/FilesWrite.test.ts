@@ -10,13 +10,14 @@ import {
   filesWrite,
   type FilesWriteInput
 } from "../../src/tools/FilesWrite.ts"
+import type { Lookup } from "../../src/tools/Workspace.ts"
 import { makeFolder, never, refusalOf } from "./fixtures/Folder.ts"
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex")
 
-const writing = async () => {
+const writing = async (lookup?: Lookup) => {
   const folder = await makeFolder()
-  const workspace = await folder.workspace()
+  const workspace = await folder.workspace(lookup)
   const write = async (input: FilesWriteInput, signal = never) =>
     filesWrite(workspace, await workspace.resolve(input.path), input, signal)
   const edit = async (input: FilesEditInput) => filesEdit(workspace, await workspace.resolve(input.path), input, never)
@@ -74,17 +75,33 @@ describe("files.write", () => {
     assert.deepStrictEqual((await readdir(root)).toSorted(), [".state", "a"])
   })
 
+  it("works the same where directories are looked up by path [AGT-062]", async () => {
+    const { put, link, write, edit, text, root } = await writing("path")
+    await chmod(await put("d/a", "old"), 0o640)
+    await link("l", "d/a")
+    assert.deepStrictEqual((await write({ path: "l", content: "new" })).diff, {
+      path: "d/a",
+      oldText: "old",
+      newText: "new"
+    })
+    await edit({ path: "d/a", edits: [{ old: "new", new: "newer" }] })
+    await write({ path: "e/f/g", content: "made" })
+    assert.deepStrictEqual([await text("d/a"), await text("e/f/g")], ["newer", "made"])
+    assert.strictEqual((await stat(join(root, "d/a"))).mode & 0o777, 0o640)
+    assert.deepStrictEqual(await readdir(join(root, "d")), ["a"])
+  })
+
   it("many writes and reads at once: a reader sees one whole file [AGT-062]", async () => {
     const { write, text } = await writing()
     const content = (index: number) => String(index).repeat(50_000)
     await write({ path: "a", content: content(0) })
     const seen: Array<string> = []
-    let done = false
+    const state = { done: false }
     const reader = (async () => {
-      while (!done) seen.push(await text("a"))
+      while (!state.done) seen.push(await text("a"))
     })()
     await Promise.all(Array.from({ length: 40 }, (_, index) => write({ path: "a", content: content(index % 10) })))
-    done = true
+    state.done = true
     await reader
     assert.isTrue(seen.every((each) => each.length === 50_000 && new Set(each).size === 1))
   })

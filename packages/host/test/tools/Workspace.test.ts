@@ -139,35 +139,40 @@ describe("Workspace", () => {
     }
   })
 
-  it("a file exchanged for a symlink after the check is not read [AGT-060]", async () => {
-    const folder = await makeFolder()
-    const file = await folder.put("a.txt", "mine")
-    const workspace = await folder.workspace()
-    const path = await workspace.resolve("a.txt")
-    await rm(file)
-    await symlink(join(folder.base, "secret.txt"), file)
-    const refusal = await refusalOf(filesRead(workspace, path, { path: "a.txt" }, never))
-    assert.deepStrictEqual([refusal.name, refusal.message.includes("changed while")], ["Failed", true])
-  })
+  for (const lookup of process.platform === "linux" ? (["descriptor", "path"] as const) : (["path"] as const)) {
+    it(`a file exchanged for a symlink after the check is not read, by ${lookup} [AGT-060]`, async () => {
+      const folder = await makeFolder()
+      const file = await folder.put("a.txt", "mine")
+      const workspace = await folder.workspace(lookup)
+      const path = await workspace.resolve("a.txt")
+      await rm(file)
+      await symlink(join(folder.base, "secret.txt"), file)
+      const refusal = await refusalOf(filesRead(workspace, path, { path: "a.txt" }, never))
+      assert.deepStrictEqual([refusal.name, refusal.message.includes("changed while")], ["Failed", true])
+    })
 
-  it("a folder exchanged for a symlink after the check is neither read nor written [AGT-060]", async () => {
-    const folder = await makeFolder()
-    await folder.put("dir/secret.txt", "mine")
-    const workspace = await folder.workspace()
-    const read = await workspace.resolve("dir/secret.txt")
-    const write = await workspace.resolve("dir/new.txt")
-    await rename(join(folder.root, "dir"), join(folder.root, "moved"))
-    await symlink(folder.base, join(folder.root, "dir"))
-    assert.strictEqual((await refusalOf(filesRead(workspace, read, { path: "dir/secret.txt" }, never))).name, "Failed")
-    const parent = await refusalOf(workspace.openParent(write, true))
-    assert.strictEqual(parent.name, "Failed")
-    const refusal = await refusalOf(
-      filesWrite(workspace, write, { path: "dir/new.txt", content: "x", create_dirs: true }, never)
-    )
-    assert.notStrictEqual(refusal.name, "none")
-    assert.strictEqual((await refusalOf(readFile(join(folder.base, "new.txt")))).message.includes("ENOENT"), true)
-    assert.strictEqual(await readFile(join(folder.base, "secret.txt"), "utf8"), "the secret\n")
-  })
+    it(`a folder exchanged for a symlink after the check is neither read nor written, by ${lookup} [AGT-060]`, async () => {
+      const folder = await makeFolder()
+      await folder.put("dir/secret.txt", "mine")
+      const workspace = await folder.workspace(lookup)
+      const read = await workspace.resolve("dir/secret.txt")
+      const write = await workspace.resolve("dir/new.txt")
+      await rename(join(folder.root, "dir"), join(folder.root, "moved"))
+      await symlink(folder.base, join(folder.root, "dir"))
+      assert.strictEqual(
+        (await refusalOf(filesRead(workspace, read, { path: "dir/secret.txt" }, never))).name,
+        "Failed"
+      )
+      const parent = await refusalOf(workspace.openParent(write, true))
+      assert.strictEqual(parent.name, "Failed")
+      const refusal = await refusalOf(
+        filesWrite(workspace, write, { path: "dir/new.txt", content: "x", create_dirs: true }, never)
+      )
+      assert.notStrictEqual(refusal.name, "none")
+      assert.strictEqual((await refusalOf(readFile(join(folder.base, "new.txt")))).message.includes("ENOENT"), true)
+      assert.strictEqual(await readFile(join(folder.base, "secret.txt"), "utf8"), "the secret\n")
+    })
+  }
 
   it("a folder that is exchanged all the time never lets a write out [AGT-060]", async () => {
     const folder = await makeFolder()
@@ -176,9 +181,9 @@ describe("Workspace", () => {
     const out = join(folder.base, "out")
     await mkdir(dir)
     await mkdir(out)
-    let stop = false
+    const state = { stop: false }
     const swap = (async () => {
-      while (!stop) {
+      while (!state.stop) {
         await rename(dir, real)
         await symlink(out, dir)
         await rm(dir)
@@ -198,7 +203,7 @@ describe("Workspace", () => {
         )
       if (done) written += 1
     }
-    stop = true
+    state.stop = true
     await swap
     assert.deepStrictEqual(execFileSync("ls", ["-A", out], { encoding: "utf8" }), "")
     assert.isAbove(written, 0)
