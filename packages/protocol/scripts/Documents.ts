@@ -185,7 +185,7 @@ const events = (): JsonObject => {
 }
 
 /** Params by name, and what binds several of them together. */
-const descriptors = (schema: Json): { readonly params: ReadonlyArray<Json>; readonly rules: JsonObject } => {
+const descriptors = (schema: Json): { readonly params: ReadonlyArray<Json>; readonly rules: JsonObject | null } => {
   const object = isObject(schema) ? schema : {}
   const properties = isObject(object["properties"]) ? object["properties"] : {}
   const required = new Set(Array.isArray(object["required"]) ? object["required"] : [])
@@ -197,7 +197,7 @@ const descriptors = (schema: Json): { readonly params: ReadonlyArray<Json>; read
     required: required.has(name),
     schema: member
   }))
-  return { params, rules: Object.keys(rules).length === 0 ? {} : { "x-params-rules": rules } }
+  return { params, rules: Object.keys(rules).length === 0 ? null : rules }
 }
 
 const openrpc = (): JsonObject => {
@@ -216,7 +216,7 @@ const openrpc = (): JsonObject => {
       "x-idempotency-key": "idempotencyKey" in row ? [...row.idempotencyKey] : null,
       "x-kind": row.kind,
       "x-mutating": row.mutating,
-      ...rules
+      "x-params-rules": rules
     }
   })
   const notes = notificationNames.map((name): Json => {

@@ -3,6 +3,7 @@
  * registry, its defaults, and the comparison that decides between `duplicate` and `definition_changed`.
  */
 import { Schema } from "effect"
+import { HarnessRef } from "../events/Content.ts"
 import { toWireName } from "../text/WireNames.ts"
 import {
   AgentId,
@@ -56,7 +57,8 @@ const memberFields = {
   compaction: optional(CompactionMode),
   maxRounds: optional(int(1, 1_000)),
   timeoutSeconds: optional(int(1, 86_400)),
-  maxOutputTokens: optional(int(1, 10_000_000))
+  maxOutputTokens: optional(int(1, 10_000_000)),
+  harness: optional(HarnessRef)
 }
 
 const nothing = Schema.Never.annotate({ expected: "no such field in a worker's definition" })
@@ -126,7 +128,8 @@ const definitionIssues = (
 /**
  * An agent as `agent/register` and `HostConfig.agents` take it: a lead with at most 15 workers, one level deep. Decoding
  * checks everything that needs no registry: bounds (RUN-321), at least one tool or internal flag (RUN-323), and what
- * `memory_scope` and mode `only` require (RUN-324).
+ * `memory_scope` and mode `only` require (RUN-324). A `harness` other than the native one is for the host to refuse while
+ * it has none (decision D-41).
  */
 export const AgentDefinition = Schema.Struct({
   ...memberFields,
@@ -165,6 +168,7 @@ export interface FullMember {
   readonly maxRounds: number
   readonly timeoutSeconds: number
   readonly maxOutputTokens?: number
+  readonly harness?: HarnessRef
 }
 
 /** An agent definition with every default filled: what a session keeps and what two registrations are compared by. */
@@ -215,7 +219,8 @@ const fullMember = (member: AgentDefinition | SubagentDefinition, lead: Inherite
   compaction: member.compaction ?? lead.compaction ?? "auto",
   maxRounds: member.maxRounds ?? lead.maxRounds ?? 100,
   timeoutSeconds: member.timeoutSeconds ?? lead.timeoutSeconds ?? 3_600,
-  ...given("maxOutputTokens", member.maxOutputTokens ?? lead.maxOutputTokens)
+  ...given("maxOutputTokens", member.maxOutputTokens ?? lead.maxOutputTokens),
+  ...given("harness", member.harness)
 })
 
 /** Fills every default of a definition; workers without a model, approvals, compaction or budgets take the lead's. */

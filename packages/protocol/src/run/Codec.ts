@@ -66,13 +66,22 @@ const codecOf = <A>(codecs: ReadonlyMap<string, AnyCodec>, name: string): WireCo
   return codec as WireCodec<A>
 }
 
-const empty = {}
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const notAnObject = Result.fail(invalidParams([{ path: "", expected: "an object" }]))
+
+/** Params are an object; absent ones count as empty. */
+const decodeObject = <A>(codec: WireCodec<A>, json: unknown): Result.Result<A, InvalidParams> => {
+  const params = json ?? {}
+  return isObject(params) ? codec.decode(params) : notAnObject
+}
 
 /** The params of a request, checked; absent params count as empty. */
 export const decodeParams = <M extends MethodName>(
   method: M,
   json: unknown
-): Result.Result<ParamsOf<M>, InvalidParams> => codecOf<ParamsOf<M>>(paramsCodecs, method).decode(json ?? empty)
+): Result.Result<ParamsOf<M>, InvalidParams> => decodeObject(codecOf<ParamsOf<M>>(paramsCodecs, method), json)
 
 /** The params of a request as wire JSON. */
 export const encodeParams = <M extends MethodName>(method: M, params: ParamsOf<M>): unknown =>
@@ -93,14 +102,11 @@ export const decodeNotification = <N extends NotificationName>(
   name: N,
   json: unknown
 ): Result.Result<NotificationParams<N>, InvalidParams> =>
-  codecOf<NotificationParams<N>>(notificationCodecs, name).decode(json ?? empty)
+  decodeObject(codecOf<NotificationParams<N>>(notificationCodecs, name), json)
 
 /** The params of a notification as wire JSON. */
 export const encodeNotification = <N extends NotificationName>(name: N, params: NotificationParams<N>): unknown =>
   codecOf<NotificationParams<N>>(notificationCodecs, name).encode(params)
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /**
  * The wire paths of the fields that a schema does not name, at most `limit`: what a host warns of in its configuration

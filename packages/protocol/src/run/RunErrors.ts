@@ -50,7 +50,8 @@ const define =
         super({ ...props, message }, options)
       }
     }
-    Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true })
+    // writable, because provider_unavailable has a field of that name
+    Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true, writable: true })
     return WithMessage as unknown as typeof Base & { readonly row: Row<Kind, Fields> }
   }
 

@@ -135,6 +135,8 @@ describe("input", () => {
   it("takes absent params for empty ones", () => {
     assert.deepStrictEqual(succeeded(decodeParams("agent/list", undefined)), {})
     assert.strictEqual(failed(decodeParams("session/state", undefined)).path, "session_id")
+    for (const params of ["x", [], 1])
+      assert.strictEqual(failed(decodeParams("agent/list", params)).expected, "an object")
   })
 
   it("ignores a field under its TypeScript name", () => {
@@ -144,7 +146,9 @@ describe("input", () => {
   })
 
   it("takes a key such as __proto__ as plain data, in both directions [RUN-013]", () => {
-    const params = JSON.parse('{"session_id":"ses_A","cursors":{"__proto__":4,"constructor":5},"__proto__":{"wait_ms":9}}')
+    const params = JSON.parse(
+      '{"session_id":"ses_A","cursors":{"__proto__":4,"constructor":5},"__proto__":{"wait_ms":9}}'
+    )
     const decoded = succeeded(decodeParams("run/wait", params))
     assert.deepStrictEqual(Object.entries(decoded.cursors ?? {}), [
       ["__proto__", 4],
@@ -170,7 +174,12 @@ describe("input", () => {
 
   it("maps no key of free JSON and of maps", () => {
     const tools = [
-      { qualified_name: "crm.add", description: "Add", version: "1", input_schema: { type: "object", my_key: { aB: 1 } } }
+      {
+        qualified_name: "crm.add",
+        description: "Add",
+        version: "1",
+        input_schema: { type: "object", my_key: { aB: 1 } }
+      }
     ]
     const decoded = succeeded(decodeParams("application/register", { owner: "crm", tools }))
     assert.deepStrictEqual(decoded.tools[0]?.inputSchema, { type: "object", my_key: { aB: 1 } })
@@ -236,7 +245,11 @@ describe("invalid params", () => {
     const secret = "sk-THE-SECRET"
     const cases = [
       decodeParams("provider/set", { name: secret + "!", api: secret, base_url: secret, credentials: secret }),
-      decodeParams("provider/set", { name: "x", api: "responses", credentials: { api_key: secret + "\n", storage: secret } }),
+      decodeParams("provider/set", {
+        name: "x",
+        api: "responses",
+        credentials: { api_key: secret + "\n", storage: secret }
+      }),
       decodeParams("run/respond", { ...session, interaction_id: "i", decision: secret }),
       decodeParams("session/send", { ...session, input: { type: secret } }),
       decodeParams("agent/register", { agent: { ...member, approvals: { mode: "only", tools: [`x.${secret}`] } } }),
@@ -261,6 +274,11 @@ const accepts = (value: unknown, decode: (value: unknown) => Result.Result<unkno
   Result.isSuccess(decode(value))
 
 describe("bounds", () => {
+  it("hold the same for every caller of the codec, whatever carries the params [RUN-590]", () => {
+    const frozen = Object.freeze({ ...start, text: "x" })
+    assert.deepStrictEqual(succeeded(decodeParams("turn/start", frozen)), succeeded(decodeParams("run/start", frozen)))
+  })
+
   it("a text has 524,288 bytes at most, counted in UTF-8, and is not blank", () => {
     const decode = (text: unknown) => decodeParams("run/start", { ...start, text })
     assert.isTrue(accepts("a".repeat(524_288), decode))
@@ -277,11 +295,13 @@ describe("bounds", () => {
     assert.isTrue(accepts("😀".repeat(200), decode))
     assert.isFalse(accepts("😀".repeat(201), decode))
     assert.isTrue(accepts("x".repeat(200), decode))
-    for (const id of ["", "x".repeat(201), "a\u0000", "a\n", "a\u0085", "a\ud800", 1]) assert.isFalse(accepts(id, decode))
+    for (const id of ["", "x".repeat(201), "a\u0000", "a\n", "a\u0085", "a\ud800", 1])
+      assert.isFalse(accepts(id, decode))
     for (const prefix of ["ow-schedule/", "schedule/", "team/", "goal/"]) {
       assert.isFalse(accepts(`${prefix}1`, decode))
       assert.isTrue(accepts(`x${prefix}1`, decode))
-      const send = (id: unknown) => decodeParams("session/send", { ...session, submission_id: id, input: { text: "x" } })
+      const send = (id: unknown) =>
+        decodeParams("session/send", { ...session, submission_id: id, input: { text: "x" } })
       assert.isFalse(accepts(`${prefix}1`, send))
       const wait = (id: unknown) => decodeParams("run/wait", { ...session, submission_id: id })
       assert.isTrue(accepts(`${prefix}1`, wait))
@@ -387,7 +407,10 @@ describe("results", () => {
     assert.strictEqual(wire.events[0]?.event, event)
     assert.strictEqual(succeeded(decodeResult("run/wait", wire)).events?.[0]?.event, event)
     const page = { events: [event], cursor: 1, head: 1, moreEvents: false, journalId: "jrn_1" }
-    assert.strictEqual((encodeResult("event/read", page) as { readonly events: ReadonlyArray<unknown> }).events[0], event)
+    assert.strictEqual(
+      (encodeResult("event/read", page) as { readonly events: ReadonlyArray<unknown> }).events[0],
+      event
+    )
   })
 
   it("leave out what has no value and keep a null that says something", () => {
@@ -436,7 +459,8 @@ describe("configuration", () => {
     const config = wireCodec(HostConfig)
     const decode = (limits: object) => config.decode({ state_dir: "/s", limits })
     succeeded(decode({ active_turns: 32, max_events_max: 1 }))
-    for (const limits of [{ active_turns: 33 }, { active_turns: 0 }, { shell_timeout_s_max: 601 }]) failed(decode(limits))
+    for (const limits of [{ active_turns: 33 }, { active_turns: 0 }, { shell_timeout_s_max: 601 }])
+      failed(decode(limits))
   })
 
   it("names the state directory, as an absolute path [RUN-080]", () => {

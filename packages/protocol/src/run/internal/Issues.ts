@@ -26,7 +26,7 @@ const checksOf = (ast: SchemaAST.AST): ReadonlyArray<string> =>
   })
 
 /** What a schema takes, in words. */
-export const expectedOf = (ast: SchemaAST.AST): string => {
+const expectedOf = (ast: SchemaAST.AST): string => {
   const own = annotation(ast.annotations, "expected")
   if (own !== undefined) return own
   const checks = checksOf(ast)
@@ -94,7 +94,7 @@ const isField = (ast: SchemaAST.AST, key: PropertyKey): boolean => {
 const plainKey = /^[A-Za-z_][A-Za-z0-9_-]*$/
 
 /** A path in wire names: `agent.subagents[0].tools`, and `cursors["ses:1"]` for a key that is no plain name. */
-export const wirePath = (root: SchemaAST.AST, path: Path): string => {
+const wirePath = (root: SchemaAST.AST, path: Path): string => {
   let asts: ReadonlyArray<SchemaAST.AST> = [root]
   let out = ""
   for (const key of path) {

@@ -31,7 +31,7 @@ export const setMember = (target: Record<string, unknown>, key: string, value: u
 }
 
 /** Whether a schema takes null, so that a null in its place is a value and not an absent field. */
-export const takesNull = (ast: SchemaAST.AST): boolean => {
+const takesNull = (ast: SchemaAST.AST): boolean => {
   if (SchemaAST.isNull(ast) || SchemaAST.isUnknown(ast) || SchemaAST.isAny(ast) || isFreeJson(ast)) return true
   return SchemaAST.isUnion(ast) && ast.types.some(takesNull)
 }
