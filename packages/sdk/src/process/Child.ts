@@ -88,6 +88,8 @@ export interface LaunchOptions {
   readonly spec: SpawnSpec
   readonly environment: Record<string, string>
   readonly platform: string
+  /** Told of the pid in the same turn of the event loop as the start: nothing can come between. */
+  readonly onStarted: (pid: number) => void
 }
 
 /** A started process, before its owner made a `Child` of it. */
@@ -146,10 +148,12 @@ export const launch = (options: LaunchOptions): Effect.Effect<Launched, SpawnFai
     }
     const pid = child.pid
     if (pid === undefined) {
-      return Effect.callback<Launched, SpawnFailed>((resume) => {
-        child.once("error", (error) => resume(Effect.fail(spawnFailed(spec, error))))
-      })
+      // Listened to at once: an `error` that nobody hears ends the program.
+      const failed = Deferred.makeUnsafe<never, SpawnFailed>()
+      child.once("error", (error) => Deferred.doneUnsafe(failed, Exit.fail(spawnFailed(spec, error))))
+      return Deferred.await(failed)
     }
+    options.onStarted(pid)
     return Effect.succeed(watch(child, pid, spec))
   })
 

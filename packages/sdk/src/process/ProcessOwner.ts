@@ -152,9 +152,8 @@ export const makeProcessOwner = (options: ProcessOwnerOptions): DisposableProces
   const acquire = Effect.fnUntraced(function* (spec: SpawnSpec) {
     if (disposed) return yield* ownerClosed(spec)
     const environment = childEnvironment(options.environment, spec.env ?? {}, platform)
-    const launched = yield* launch({ spec, environment, platform })
-    // From here to `guard.add` nothing yields: the guard knows the group before any other code of ours can run.
-    guard.add(launched.pid)
+    // The guard knows the group before any other code of ours can run.
+    const launched = yield* launch({ spec, environment, platform, onStarted: guard.add })
     const started = startTime(launched.pid, platform) ?? ""
     const startedAt = yield* Clock.currentTimeMillis
     if (guardStartedAt === 0) guardStartedAt = startedAt

@@ -96,6 +96,22 @@ describe("ProcessOwner", () => {
     })
   )
 
+  it.live("many failing starts at once fail one by one and end nothing else", () =>
+    Effect.gen(function* () {
+      const children = yield* owner()
+      const codes = yield* Effect.forEach(
+        Array.from({ length: 50 }),
+        () =>
+          Effect.map(
+            Effect.flip(children.spawn({ role: "probe", command: "/no/such/program" })),
+            (error) => error.code
+          ),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual([...new Set(codes)], ["ENOENT"])
+    })
+  )
+
   it.live("a child sees the allowed environment only [HRN-031]", () =>
     Effect.gen(function* () {
       const children = yield* owner({ environment: { PATH: process.env["PATH"], SECRET_TOKEN: "s3cret", KEY: "k" } })
@@ -308,16 +324,14 @@ describe("ProcessOwner", () => {
     Effect.gen(function* () {
       const children = yield* owner()
       const script =
-        "require('node:child_process').spawn('sleep',['1000'],{detached:true,stdio:'inherit'}).unref();console.log(require('node:fs').readFileSync(0,'utf8'))"
-      const child = yield* children.spawn({ role: "tool", command: process.execPath, args: ["-e", `${script}`] })
+        "const stray=require('node:child_process').spawn('sleep',['1000'],{detached:true,stdio:'inherit'});stray.unref();console.log(stray.pid,require('node:fs').readFileSync(0,'utf8'))"
+      const child = yield* children.spawn({ role: "tool", command: process.execPath, args: ["-e", script] })
       yield* child.stdin.write("all of it")
       yield* child.stdin.end
-      assert.strictEqual((yield* outputOf(child)).trim(), "all of it")
-      const strays = execFileSync("ps", ["-A", "-o", "pid=,args="], { encoding: "utf8" })
-        .split("\n")
-        .filter((line) => line.trim().endsWith(" sleep 1000"))
-        .map((line) => Number.parseInt(line, 10))
-      for (const pid of strays) if (startTime(pid) !== undefined) process.kill(pid, "SIGKILL")
+      const [stray = "", ...rest] = (yield* outputOf(child)).trim().split(" ")
+      yield* Effect.addFinalizer(() => Effect.sync(() => process.kill(-Number(stray), "SIGKILL")))
+      assert.strictEqual(rest.join(" "), "all of it")
+      assert.isTrue(isGroupAlive(Number(stray)))
     })
   )
 })
