@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { artifactBytes, putArtifact } from "./Artifacts.ts"
 import { openInteraction, resolveInteraction, withdrawInteractions } from "./InteractionWrites.ts"
 import { readHead, readMessages, readOpenTurns, readPage, readUsage } from "./Reads.ts"
-import { OpFailed, type RuntimeStore, type StoreOp } from "./RuntimeStore.ts"
+import { OpFailed, type RuntimeStore, type StoreFailure, type StoreOp } from "./RuntimeStore.ts"
 import {
   acquireLease,
   changeQueueOf,
@@ -26,16 +26,16 @@ const opsOf = (ops: ReadonlyArray<StoreOp> | ((outcome: void) => ReadonlyArray<S
   typeof ops === "function" ? ops() : (ops ?? [])
 
 /** Removes the rows of a deleted session, slice by slice; a crash in between is made good at the next open (RT-051). */
-export const purgeSession = (backend: StoreBackend, sessionId: string) =>
+export const purgeSession = (write: StoreBackend["write"], sessionId: string): Effect.Effect<void, StoreFailure> =>
   Effect.gen(function* () {
-    while (!(yield* backend.write((tx) => purgeSlice(tx, sessionId)))) yield* Effect.yieldNow
+    while (!(yield* write((tx) => purgeSlice(tx, sessionId)))) yield* Effect.yieldNow
   })
 
 const deleteSession = Effect.fnUntraced(function* (backend: StoreBackend, id: string, ops: ReadonlyArray<StoreOp>) {
   const ids = yield* backend.write((tx) =>
     Effect.tap(entomb(tx, id), () => Effect.forEach(ops, (op) => tx.op(op.extension, op.op, op.args)))
   )
-  for (const sessionId of ids) yield* purgeSession(backend, sessionId)
+  for (const sessionId of ids) yield* purgeSession(backend.write, sessionId)
 })
 
 /** The {@link RuntimeStore} of a backend. */

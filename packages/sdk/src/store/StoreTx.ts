@@ -75,6 +75,7 @@ export interface StoreTx {
   readonly purge: (sessionId: string, limit: number) => Effect.Effect<number, StoreFailure>
 
   readonly putChunk: (artifactId: string, n: number, bytes: Uint8Array) => Effect.Effect<void, StoreFailure>
+  readonly removeChunks: (artifactId: string) => Effect.Effect<void, StoreFailure>
   readonly chunk: (artifactId: string, n: number) => Effect.Effect<Uint8Array | undefined, StoreFailure>
 
   readonly op: (extension: string, op: string, args: unknown) => Effect.Effect<unknown, OpFailed | StoreFailure>

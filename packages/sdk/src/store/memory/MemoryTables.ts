@@ -154,6 +154,10 @@ export const makeMemoryTables = (snapshot: MemorySnapshot | undefined) => {
     undo.push(() => (before === undefined ? map.delete(key) : map.set(key, before)))
   }
 
+  const dropChunks = (artifactId: string) => {
+    for (const key of chunks.keys()) if (key.startsWith(`${artifactId}/`)) changeMap(chunks, key, undefined)
+  }
+
   const journal = (sessionId: string): Array<EventRecord> => {
     const records = journals.get(sessionId) ?? []
     journals.set(sessionId, records)
@@ -283,9 +287,7 @@ export const makeMemoryTables = (snapshot: MemorySnapshot | undefined) => {
         for (const name of tableNames) {
           if (name === "tombstone" || !tables[name].position.has("sessionId")) continue
           for (const key of Array.from(rows[name].ofSession.get(sessionId) ?? [])) {
-            if (name === "artifact") {
-              for (const chunk of chunks.keys()) if (chunk.startsWith(`${key}/`)) changeMap(chunks, chunk, undefined)
-            }
+            if (name === "artifact") dropChunks(key)
             change(tables[name], key, undefined)
             removed += 1
           }
@@ -296,6 +298,7 @@ export const makeMemoryTables = (snapshot: MemorySnapshot | undefined) => {
       }),
     putChunk: (artifactId: string, n: number, bytes: Uint8Array) =>
       Effect.sync(() => changeMap(chunks, `${artifactId}/${n}`, bytes.slice())),
+    removeChunks: (artifactId: string) => Effect.sync(() => dropChunks(artifactId)),
     chunk: (artifactId: string, n: number) => Effect.sync(() => chunks.get(`${artifactId}/${n}`)?.slice()),
 
     extension: (extension: string, table: string): MemoryTable => {
