@@ -73,6 +73,13 @@ export interface ProcessOwnerOptions {
   readonly platform?: string
 }
 
+/** Tells the guard of groups that are no children of ours, such as those which a child of ours started for itself. */
+export interface GroupGuard {
+  /** From now on the guard ends this group when we die, or when the owner is disposed. */
+  readonly add: (pgid: number) => Effect.Effect<void>
+  readonly remove: (pgid: number) => Effect.Effect<void>
+}
+
 export interface ProcessOwnerService {
   /** Starts a child that lives at most as long as the scope. */
   readonly spawn: (spec: SpawnSpec) => Effect.Effect<Child, SpawnFailed, Scope.Scope>
@@ -81,6 +88,7 @@ export interface ProcessOwnerService {
    * The records are the caller's to remove afterwards.
    */
   readonly reap: (records: ReadonlyArray<ProcessRecord>) => Effect.Effect<ReapResult>
+  readonly groups: GroupGuard
   /** Living children, the guard, and the last 16 that ended. */
   readonly list: Effect.Effect<ReadonlyArray<ProcessInfo>>
 }
@@ -249,6 +257,10 @@ export const makeProcessOwner = (options: ProcessOwnerOptions): DisposableProces
   return {
     spawn,
     reap,
+    groups: {
+      add: (pgid) => Effect.sync(() => guard.add(pgid)),
+      remove: (pgid) => Effect.sync(() => guard.remove(pgid))
+    },
     list: Effect.sync(() => {
       const info = guard.info()
       const running = [...children.values()].map(infoOf)

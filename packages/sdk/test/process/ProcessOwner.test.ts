@@ -373,6 +373,23 @@ describe("reap", () => {
     })
   )
 
+  it.live("a group that is no child of ours is ended with the owner, unless it was taken off the list [RUN-090]", () =>
+    Effect.gen(function* () {
+      const ours = yield* orphan("echo ready; sleep 1000")
+      const released = yield* orphan("echo ready; sleep 1000")
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const children = yield* owner()
+          yield* children.groups.add(ours.pid)
+          yield* children.groups.add(released.pid)
+          yield* children.groups.remove(released.pid)
+        })
+      )
+      yield* Effect.promise(() => ours.exited)
+      assert.isTrue(isGroupAlive(released.pid))
+    })
+  )
+
   it.live("leaves a reused pid alone [HRN-033]", () =>
     Effect.gen(function* () {
       const stranger = yield* orphan("echo ready; sleep 1000")

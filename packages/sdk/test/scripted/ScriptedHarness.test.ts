@@ -455,9 +455,11 @@ describe("recovery", () => {
           .flatMap((row) => (row.payload.type === "text-end" ? [row.payload.text] : []))
           .at(-1)
         for (let crash = 0; crash < count; crash += 1) {
-          const { journal } = yield* crashed(name, crash)
+          const { journal, ended } = yield* crashed(name, crash)
           const events = journal.rows.map((row) => row.payload)
           assert.strictEqual(events.filter(isTerminal).length, 1, `crash at ${crash}`)
+          const resumed = events.filter((event) => event.type === "harness-notice" && event.code === "turn_resumed")
+          assert.strictEqual(resumed.length, ended ? 0 : 1)
           const last = events.at(-1)
           assert.strictEqual(last?.type, "finish", `crash at ${crash}`)
           if (last?.type === "finish") assert.strictEqual(last.finalText, lastText)

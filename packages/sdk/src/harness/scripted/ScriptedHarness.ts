@@ -200,7 +200,8 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
   const perform = Effect.fnUntraced(function* (
     turn: TurnInput,
     queue: Queue.Queue<HarnessItem, HarnessError | Cause.Done>,
-    running: ActiveTurn
+    running: ActiveTurn,
+    resumed: boolean
   ) {
     configs.set(turn.binding.sessionId, turn.config)
     const progress = yield* Effect.mapError(
@@ -221,6 +222,14 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
     )
     const closing = (): void => {
       running.closing = true
+    }
+    if (resumed) {
+      yield* emit({
+        type: "harness-notice",
+        code: "turn_resumed",
+        severity: "info",
+        message: "The turn goes on after a restart."
+      })
     }
     if (options.fixture !== undefined) {
       const index = progress.turns - (progress.turnId === turn.turnId ? 1 : 0)
@@ -259,7 +268,7 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
     reason: "requested"
   })
 
-  const start = (turn: TurnInput): Stream.Stream<HarnessItem, HarnessError> =>
+  const start = (turn: TurnInput, resumed: boolean): Stream.Stream<HarnessItem, HarnessError> =>
     Stream.unwrap(
       Effect.gen(function* () {
         const queue = yield* Queue.bounded<HarnessItem, HarnessError | Cause.Done>(queueCapacity)
@@ -273,7 +282,7 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
         active.set(turn.turnId, running)
         running.fiber = yield* Effect.forkScoped(
           Effect.uninterruptibleMask((restore) =>
-            restore(perform(turn, queue, running)).pipe(
+            restore(perform(turn, queue, running, resumed)).pipe(
               Effect.matchCauseEffect({ onFailure: finished, onSuccess: () => Queue.end(queue) }),
               Effect.asVoid
             )
@@ -326,12 +335,12 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
         configOptions,
         commands
       }),
-    runTurn: start,
+    runTurn: (turn) => start(turn, false),
     recoverTurn: (turn) => {
       if (options.fixture !== undefined || (journal === undefined && !kept.has(turn.binding.sessionId))) {
         return Stream.fail(new TurnLost({ message: "The scripted harness has no record of this turn." }))
       }
-      return start(turn)
+      return start(turn, true)
     },
     betweenTurns: () => Stream.empty,
     steer: (turn, prompt) =>
