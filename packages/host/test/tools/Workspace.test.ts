@@ -192,10 +192,8 @@ describe("Workspace", () => {
     })()
     const workspace = await folder.workspace()
     for (let index = 0; index < 300; index += 1) {
-      const path = `dir/f${index}`
-      await refusalOf(
-        workspace.resolve(path).then((found) => filesWrite(workspace, found, { path, content: "x" }, never))
-      )
+      const input = { path: `dir/f${index}`, content: "x", create_dirs: false }
+      await refusalOf(workspace.resolve(input.path).then((found) => filesWrite(workspace, found, input, never)))
     }
     state.stop = true
     await swap
