@@ -52,19 +52,24 @@ interface AnyCodec {
   readonly encode: (value: never) => unknown
 }
 
-const anyCodec = (schema: Schema.Constraint): AnyCodec => wireCodec(schema)
-
-const paramsCodecs = new Map<string, AnyCodec>(methodNames.map((name) => [name, anyCodec(methods[name].params)]))
-const resultCodecs = new Map<string, AnyCodec>(methodNames.map((name) => [name, anyCodec(methods[name].result)]))
-const notificationCodecs = new Map<string, AnyCodec>(
-  notificationNames.map((name) => [name, anyCodec(notifications[name].params)])
-)
-
-const codecOf = <A>(codecs: ReadonlyMap<string, AnyCodec>, name: string): WireCodec<A> => {
-  const codec = codecs.get(name)
-  if (codec === undefined) throw new Error(`the tables of the run protocol do not name ${name}`)
-  return codec as WireCodec<A>
+/** Codecs by name, each compiled at its first use: a program that starts needs few of them. */
+const lazyCodecs = (names: ReadonlyArray<string>, schemaOf: (name: string) => Schema.Constraint) => {
+  const known = new Set(names)
+  const compiled = new Map<string, AnyCodec>()
+  return <A>(name: string): WireCodec<A> => {
+    let codec = compiled.get(name)
+    if (codec === undefined) {
+      if (!known.has(name)) throw new Error(`the tables of the run protocol do not name ${name}`)
+      codec = wireCodec(schemaOf(name))
+      compiled.set(name, codec)
+    }
+    return codec as WireCodec<A>
+  }
 }
+
+const paramsCodec = lazyCodecs(methodNames, (name) => methods[name as MethodName].params)
+const resultCodec = lazyCodecs(methodNames, (name) => methods[name as MethodName].result)
+const notificationCodec = lazyCodecs(notificationNames, (name) => notifications[name as NotificationName].params)
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -81,32 +86,32 @@ const decodeObject = <A>(codec: WireCodec<A>, json: unknown): Result.Result<A, I
 export const decodeParams = <M extends MethodName>(
   method: M,
   json: unknown
-): Result.Result<ParamsOf<M>, InvalidParams> => decodeObject(codecOf<ParamsOf<M>>(paramsCodecs, method), json)
+): Result.Result<ParamsOf<M>, InvalidParams> => decodeObject(paramsCodec<ParamsOf<M>>(method), json)
 
 /** The params of a request as wire JSON. */
 export const encodeParams = <M extends MethodName>(method: M, params: ParamsOf<M>): unknown =>
-  codecOf<ParamsOf<M>>(paramsCodecs, method).encode(params)
+  paramsCodec<ParamsOf<M>>(method).encode(params)
 
 /** The result of a request, checked. */
 export const decodeResult = <M extends MethodName>(
   method: M,
   json: unknown
-): Result.Result<ResultOf<M>, InvalidParams> => codecOf<ResultOf<M>>(resultCodecs, method).decode(json)
+): Result.Result<ResultOf<M>, InvalidParams> => resultCodec<ResultOf<M>>(method).decode(json)
 
 /** The result of a request as wire JSON. */
 export const encodeResult = <M extends MethodName>(method: M, result: ResultOf<M>): unknown =>
-  codecOf<ResultOf<M>>(resultCodecs, method).encode(result)
+  resultCodec<ResultOf<M>>(method).encode(result)
 
 /** The params of a notification, checked; absent params count as empty. */
 export const decodeNotification = <N extends NotificationName>(
   name: N,
   json: unknown
 ): Result.Result<NotificationParams<N>, InvalidParams> =>
-  decodeObject(codecOf<NotificationParams<N>>(notificationCodecs, name), json)
+  decodeObject(notificationCodec<NotificationParams<N>>(name), json)
 
 /** The params of a notification as wire JSON. */
 export const encodeNotification = <N extends NotificationName>(name: N, params: NotificationParams<N>): unknown =>
-  codecOf<NotificationParams<N>>(notificationCodecs, name).encode(params)
+  notificationCodec<NotificationParams<N>>(name).encode(params)
 
 /**
  * The wire paths of the fields that a schema does not name, at most `limit`: what a host warns of in its configuration

@@ -6,7 +6,7 @@
  * passes through the codec as it is.
  */
 import { Schema, SchemaAST, SchemaGetter } from "effect"
-import { type Envelope, type EventPayload, eventSchemas, type EventType, eventTypes } from "../events/Event.ts"
+import { type Envelope, type EventPayload, eventSchemas, type EventType, isEventType } from "../events/Event.ts"
 import { ArtifactRef } from "../events/Content.ts"
 import { toWireName } from "../text/WireNames.ts"
 import { setMember, wireMapper } from "./internal/WireMapper.ts"
@@ -56,9 +56,16 @@ export interface EventRecord {
   readonly artifacts?: ReadonlyArray<ArtifactRef>
 }
 
-const mappers = new Map<string, ReturnType<typeof wireMapper>>(
-  eventTypes.map((type) => [type, wireMapper(eventSchemas[type])])
-)
+const mappers = new Map<string, ReturnType<typeof wireMapper>>()
+
+/** The mapper of an event type, compiled at its first use; none for a type that the table does not know. */
+const mapperOf = (type: string): ReturnType<typeof wireMapper> | undefined => {
+  const known = mappers.get(type)
+  if (known !== undefined || !isEventType(type)) return known
+  const mapper = wireMapper(eventSchemas[type])
+  mappers.set(type, mapper)
+  return mapper
+}
 
 /** Maps the object keys of a JSON Pointer into a payload, as far as the payload's schema names them. */
 const mapPointer = (pointer: string, type: EventType, toWire: boolean): string => {
@@ -114,7 +121,7 @@ export const toWireEvent = (envelope: Envelope): WireEvent => {
   if (envelope.turnId !== undefined) out["turn_id"] = envelope.turnId
   if (envelope.afterTurn !== undefined) out["after_turn"] = envelope.afterTurn
   out["type"] = payload.type
-  const mapper = mappers.get(payload.type)
+  const mapper = mapperOf(payload.type)
   Object.assign(out, mapper === undefined ? mapUnknown(payload, toWireName) : mapper.toWire(payload))
   if (envelope.artifacts !== undefined) {
     out["artifacts"] = envelope.artifacts.map(({ path, artifactId, bytes, mime }) => ({
@@ -134,7 +141,7 @@ const members = new Set(["seq", "at", "turn_id", "after_turn", "artifacts"])
  * The event is taken to be well formed, as a host writes it.
  */
 export const fromWireEvent = (event: WireEvent): EventRecord | undefined => {
-  const mapper = mappers.get(event.type)
+  const mapper = mapperOf(event.type)
   if (mapper === undefined) return undefined
   const type = event.type as EventType
   const fields: Record<string, unknown> = {}
