@@ -15,6 +15,7 @@ export class PathUnusable extends Data.TaggedError("PathUnusable")<{
   readonly message: string
 }> {}
 
+/** One half of `#platform`. */
 export interface Platform {
   readonly name: "node" | "browser"
   /** The path with every symbolic link resolved. */

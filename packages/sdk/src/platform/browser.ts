@@ -16,6 +16,7 @@ const unsupported = (operation: string): Effect.Effect<never, UnsupportedOperati
 const hex = (bytes: ArrayBuffer): string =>
   Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
 
+/** The platform of a browser. */
 export const platform: Platform = {
   name: "browser",
   realPath: () => unsupported("realPath"),

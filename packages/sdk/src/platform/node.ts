@@ -49,6 +49,7 @@ const readWhole = async (path: string, maxBytes: number): Promise<Uint8Array | P
   }
 }
 
+/** The platform of Node. */
 export const platform: Platform = {
   name: "node",
   realPath: (path) => Effect.tryPromise({ try: () => realpath(path), catch: (error) => unusable(path, codeOf(error)) }),

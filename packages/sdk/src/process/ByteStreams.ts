@@ -7,6 +7,7 @@ import { Cause, Effect, Stream } from "effect"
 import type * as Pull from "effect/Pull"
 import { sleep } from "./internal/RealTime.ts"
 
+/** When a byte stream may end before its pipe does. */
 export interface ByteStreamOptions {
   /**
    * Ends when nothing more can be expected: from then on the stream ends as soon as `quietMs` pass without a byte.

@@ -33,6 +33,7 @@ export interface ChildExit {
   readonly stderrTail: string
 }
 
+/** What to start, with which environment and which pipes. */
 export interface SpawnSpec {
   /** What the child is for: `harness`, `probe`, `mcp`, `tool`, `host`, … Shown in health, kept in the record. */
   readonly role: string
@@ -50,12 +51,14 @@ export interface SpawnSpec {
   readonly redact?: (text: string) => string
 }
 
+/** The child's stdin; ended for good once `end` ran (HRN-037, HRN-039). */
 export interface ChildStdin {
   /** Completes when the pipe took the bytes; so a slow child slows the writer. */
   readonly write: (bytes: Uint8Array | string) => Effect.Effect<void, StdinClosed>
   readonly end: Effect.Effect<void>
 }
 
+/** A running child. Its scope ends it; every way to end it takes the whole group (HRN-030). */
 export interface Child {
   readonly id: string
   readonly role: string
@@ -84,6 +87,7 @@ export interface Child {
   readonly shutdown: Effect.Effect<ChildExit>
 }
 
+/** What a start needs besides the child's own wishes. */
 export interface LaunchOptions {
   readonly spec: SpawnSpec
   readonly environment: Record<string, string>
@@ -220,6 +224,7 @@ export const makeOutputs = (
   }
 }
 
+/** How long each rung of the ladder waits (HRN-039). */
 export interface Graces {
   /** Real milliseconds after the end of stdin. Default 2000. */
   readonly stdinMs: number

@@ -77,8 +77,10 @@ export const environmentLists = {
   tool: toolVariables
 } as const
 
+/** The name of a list. */
 export type EnvironmentList = keyof typeof environmentLists
 
+/** What a child gets of its parent's environment, and what beside it. */
 export interface EnvironmentSpec {
   /** A named list, or the names themselves. Default `harness`. */
   readonly list?: EnvironmentList | ReadonlyArray<string>

@@ -10,6 +10,7 @@ export interface CommandQuery {
   readonly exists: (path: string) => boolean
 }
 
+/** What to hand to `spawn`. */
 export interface ResolvedCommand {
   readonly command: string
   readonly args: ReadonlyArray<string>

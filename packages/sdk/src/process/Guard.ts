@@ -36,12 +36,14 @@ exit 0`
 /** How often a guard that dies is started again before we go on without one. */
 const maxRestarts = 16
 
+/** The guard's process as health shows it. */
 export interface GuardInfo {
   readonly pid: number | undefined
   readonly running: boolean
   readonly restarts: number
 }
 
+/** The guard of one owner (HRN-034). */
 export interface Guard {
   /** Tells the guard of a group; starts the guard when none runs. Synchronous: the line is in the pipe on return. */
   readonly add: (pgid: number) => void

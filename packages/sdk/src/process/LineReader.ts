@@ -25,6 +25,7 @@ export interface BadLine {
 /** Too many bad lines in a row: the peer does not speak the protocol (`harness_protocol`). */
 export class NotAPeer extends Data.TaggedError("NotAPeer")<{ readonly badLines: number; readonly last: BadLine }> {}
 
+/** Limits of a reader; the defaults are those of HRN-043 and HRN-044. */
 export interface LineReaderOptions {
   readonly maxFrameBytes?: number
   readonly maxBadLines?: number

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { sleep } from "./internal/RealTime.ts"
 import { readLinuxStat } from "./StartTime.ts"
 
+/** Signals that are sent to groups. */
 export type Signal = "SIGTERM" | "SIGKILL" | "SIGINT" | "SIGHUP"
 
 const codeOf = (error: unknown): string | undefined =>

@@ -55,6 +55,7 @@ export interface ProcessInfo {
   readonly exit?: ChildExit
 }
 
+/** What became of the records of an owner that died. */
 export interface ReapResult {
   /** Records whose process was still the recorded one and was ended. */
   readonly ended: ReadonlyArray<ProcessRecord>
@@ -62,6 +63,7 @@ export interface ReapResult {
   readonly stale: ReadonlyArray<ProcessRecord>
 }
 
+/** What an owner is made of. It reads no environment of its own: the caller gives it. */
 export interface ProcessOwnerOptions {
   /** Names this owner in records. */
   readonly instanceId: string
@@ -80,6 +82,7 @@ export interface GroupGuard {
   readonly remove: (pgid: number) => Effect.Effect<void>
 }
 
+/** Starts, lists and ends children (D-17). */
 export interface ProcessOwnerService {
   /** Starts a child that lives at most as long as the scope. */
   readonly spawn: (spec: SpawnSpec) => Effect.Effect<Child, SpawnFailed, Scope.Scope>

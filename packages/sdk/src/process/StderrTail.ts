@@ -9,6 +9,7 @@ export const stderrKeptBytes = 65_536
 /** Bytes of a `stderrTail`. */
 export const stderrTailBytes = 4096
 
+/** The kept end of one stderr. */
 export interface StderrTail {
   readonly push: (chunk: Uint8Array) => void
   /** All kept text, redacted. */

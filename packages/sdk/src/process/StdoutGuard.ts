@@ -11,6 +11,7 @@ import { Data, Deferred, Effect, Exit } from "effect"
 /** stdout is gone: the reader closed it. Every later write fails with it. */
 export class OutputClosed extends Data.TaggedError("OutputClosed")<{ readonly code: string }> {}
 
+/** Where frames are written, with the numbers that a face needs for backpressure (RUN-016, RUN-018). */
 export interface ProtocolOutput {
   /**
    * Hands bytes to the pipe, whole and in order; returns the bytes not yet taken by the reader, these included. It never

@@ -11,6 +11,7 @@ import { type Fault, readSteps, type Step } from "./Steps.ts"
 /** Whose response is asked for. Each kind has its own list and its own count. @since 0.1.0 */
 export type ResponseKind = "response" | "reviewer" | "compaction"
 
+/** One attempt at one request of a model. */
 export interface PlayRequest {
   /** The agent's id; its own list is used when the scenario has one, else `default`. */
   readonly agent?: string | undefined
@@ -42,6 +43,7 @@ export interface Exhausted {
   readonly message: string
 }
 
+/** A response, or that there is none. */
 export type Played = PlayedResponse | Exhausted
 
 /** The list that a request takes its response from; undefined when the scenario has none. @since 0.1.0 */

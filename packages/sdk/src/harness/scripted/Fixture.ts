@@ -63,6 +63,7 @@ const recordedNames = (
   return names
 }
 
+/** What the replay of one turn needs. */
 export interface FixtureInput extends TurnOutput {
   readonly context: HarnessContext
   readonly turn: TurnInput
