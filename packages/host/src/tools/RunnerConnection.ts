@@ -21,12 +21,6 @@ export class RunnerLost extends Data.TaggedError("RunnerLost")<{ readonly messag
 /** The runner could not be started, or is not of the host's version. */
 export class RunnerNotStarted extends Data.TaggedError("RunnerNotStarted")<{ readonly message: string }> {}
 
-/** Tells the guard of process groups that are not children of the host itself (RUN-090). */
-export interface GroupGuard {
-  readonly add: (group: number) => Effect.Effect<void>
-  readonly remove: (group: number) => Effect.Effect<void>
-}
-
 export interface RunnerSpec {
   readonly command: string
   readonly args: ReadonlyArray<string>
@@ -91,12 +85,7 @@ const decodeLine = (line: Uint8Array): FromRunner | undefined => {
 }
 
 /** Starts a runner and waits for its greeting. The runner lives until `scope` closes or it is lost. */
-export const connect = Effect.fnUntraced(function* (
-  owner: ProcessOwnerService,
-  spec: RunnerSpec,
-  guard: GroupGuard,
-  scope: Scope.Scope
-) {
+export const connect = Effect.fnUntraced(function* (owner: ProcessOwnerService, spec: RunnerSpec, scope: Scope.Scope) {
   const child = yield* owner
     .spawn({
       role: "tool",
@@ -137,7 +126,7 @@ export const connect = Effect.fnUntraced(function* (
           yield* child.terminate
           yield* Effect.forEach(
             [...groups],
-            (group) => Effect.andThen(endGroup(group, limits.killMillis), guard.remove(group)),
+            (group) => Effect.andThen(endGroup(group, limits.killMillis), owner.groups.remove(group)),
             { concurrency: "unbounded", discard: true }
           )
           for (const call of calls.values()) finish(call, Exit.fail(new RunnerLost({ message })))
@@ -155,12 +144,12 @@ export const connect = Effect.fnUntraced(function* (
     }
     if (message.type === "spawned") {
       groups.add(message.group)
-      yield* guard.add(message.group)
+      yield* owner.groups.add(message.group)
       yield* send({ type: "owned", group: message.group })
       return undefined
     }
     if (message.type === "ended") {
-      if (groups.delete(message.group)) yield* guard.remove(message.group)
+      if (groups.delete(message.group)) yield* owner.groups.remove(message.group)
       return undefined
     }
     const call = calls.get(message.id)

@@ -31,7 +31,6 @@ import {
   type CallEnd,
   connect,
   type Connection,
-  type GroupGuard,
   RunnerLost,
   type RunnerNotStarted,
   type RunnerSpec,
@@ -40,7 +39,7 @@ import {
 } from "./RunnerConnection.ts"
 
 export type { ToolResult } from "./Results.ts"
-export { type GroupGuard, RunnerLost, RunnerNotStarted, type ToolDelta } from "./RunnerConnection.ts"
+export { RunnerLost, RunnerNotStarted, type ToolDelta } from "./RunnerConnection.ts"
 
 /** The tool was at work and did not reach its end. `output` is what it had, where there is some. */
 export class ToolFailed extends Data.TaggedError("ToolFailed")<{
@@ -82,8 +81,6 @@ export interface ToolRunnerOptions {
   readonly withheld?: ReadonlyArray<string>
   /** `shell_timeout_s_max`, when the host's configuration lowers it. */
   readonly shellSecondsMax?: number
-  /** Where the process groups of commands are told to. */
-  readonly groups?: GroupGuard
 }
 
 export interface ToolRunnerService {
@@ -127,7 +124,6 @@ export class ToolRunner extends Context.Service<ToolRunner, ToolRunnerService>()
       version: options.version,
       withheld: options.withheld ?? []
     }
-    const guard: GroupGuard = options.groups ?? { add: () => Effect.void, remove: () => Effect.void }
     let current: Connection | undefined
     let lastId = 0
 
@@ -136,7 +132,7 @@ export class ToolRunner extends Context.Service<ToolRunner, ToolRunnerService>()
         if (current !== undefined && !current.isLost()) return Effect.succeed(current)
         return Effect.gen(function* () {
           const life = yield* Scope.fork(scope)
-          const opened = yield* connect(owner, spec, guard, life).pipe(
+          const opened = yield* connect(owner, spec, life).pipe(
             Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(life, exit) : Effect.void))
           )
           current = opened

@@ -3,7 +3,7 @@ import { createReadStream, existsSync } from "node:fs"
 import { mkdir, readFile, symlink } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { isGroupAlive, ProcessOwner } from "@tackroom/sdk/process"
+import { isGroupAlive, ProcessOwner, type ProcessOwnerService } from "@tackroom/sdk/process"
 import { Cause, Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { type ToolCall, ToolRunner, type ToolRunnerOptions } from "../../src/tools/ToolRunner.ts"
 import { makeFolder } from "./fixtures/Folder.ts"
@@ -13,7 +13,8 @@ const version = "1.2.3"
 
 const setup = Effect.fnUntraced(function* (
   options: Partial<ToolRunnerOptions> = {},
-  environment: Record<string, string | undefined> = process.env
+  environment: Record<string, string | undefined> = process.env,
+  groups?: ProcessOwnerService["groups"]
 ) {
   const folder = yield* Effect.promise(makeFolder)
   const owner = yield* ProcessOwner.make({ instanceId: "test", environment })
@@ -23,7 +24,7 @@ const setup = Effect.fnUntraced(function* (
     version,
     stateDir: folder.stateDir,
     ...options
-  }).pipe(Effect.provideService(ProcessOwner, owner))
+  }).pipe(Effect.provideService(ProcessOwner, groups === undefined ? owner : { ...owner, groups }))
   const call = <E = never>(tool: string, args: unknown, more: Partial<ToolCall<E>> = {}) =>
     runner.call<E>({ tool, arguments: args, workspace: folder.root, ...more })
   const shell = (command: string, more: Partial<ToolCall> = {}) => call("shell.run", { command }, more)
@@ -353,11 +354,9 @@ describe("ToolRunner", () => {
     Effect.gen(function* () {
       const events: Array<string> = []
       let file = ""
-      const { shell, root } = yield* setup({
-        groups: {
-          add: (group) => Effect.sync(() => events.push(`add ${isGroupAlive(group)} ${existsSync(file)}`)),
-          remove: (group) => Effect.sync(() => events.push(`remove ${isGroupAlive(group)} ${existsSync(file)}`))
-        }
+      const { shell, root } = yield* setup({}, process.env, {
+        add: (group) => Effect.sync(() => events.push(`add ${isGroupAlive(group)} ${existsSync(file)}`)),
+        remove: (group) => Effect.sync(() => events.push(`remove ${isGroupAlive(group)} ${existsSync(file)}`))
       })
       file = join(root, "ran")
       yield* shell("touch ran")
@@ -388,9 +387,9 @@ describe("ToolRunner", () => {
     })
   )
 
-  for (const [what, guarded] of [
-    ["killed", "bare"],
-    ["killed together with its runner", "guarded"]
+  for (const [what, both] of [
+    ["killed", false],
+    ["killed together with its runner", true]
   ] as const) {
     it.live(`when the host is ${what}, no command survives [RUN-090]`, () =>
       Effect.gen(function* () {
@@ -400,14 +399,14 @@ describe("ToolRunner", () => {
         execFileSync("mkfifo", [pipe])
         const host = spawn(
           process.execPath,
-          [fixture("host.ts"), folder.root, `exec 4>${pipe}; echo $PPID >&4; sleep 300 & sleep 300`, guarded],
+          [fixture("host.ts"), folder.root, `exec 4>${pipe}; echo $PPID >&4; sleep 300 & sleep 300`],
           { stdio: ["ignore", "ignore", "inherit"] }
         )
         // The pipe ends when the last process that could write to it is gone.
         yield* Effect.callback<void>((resume) => {
           const life = createReadStream(pipe, "utf8")
           life.on("data", (runner) => {
-            if (guarded === "guarded") process.kill(Number(runner), "SIGKILL")
+            if (both) process.kill(Number(runner), "SIGKILL")
             host.kill("SIGKILL")
           })
           life.on("end", () => resume(Effect.void))
