@@ -9,14 +9,7 @@ import { Exit, Schema } from "effect"
 import { limits } from "./Limits.ts"
 
 /** AGT-065: the tools that run in the runner. */
-export const runnerTools = [
-  "files.read",
-  "files.list",
-  "files.search",
-  "files.write",
-  "files.edit",
-  "shell.run"
-] as const
+const runnerTools = ["files.read", "files.list", "files.search", "files.write", "files.edit", "shell.run"] as const
 export type RunnerTool = (typeof runnerTools)[number]
 
 export const isRunnerTool = (name: string): name is RunnerTool => runnerTools.some((tool) => tool === name)

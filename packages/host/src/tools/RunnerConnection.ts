@@ -143,6 +143,8 @@ export const connect = Effect.fnUntraced(function* (owner: ProcessOwnerService, 
       return undefined
     }
     if (message.type === "spawned") {
+      // What is told here is ended with the runner; it must not be the host or the runner itself.
+      if (message.group === process.pid || message.group === child.pgid) return "a group that is no command's"
       groups.add(message.group)
       yield* owner.groups.add(message.group)
       yield* send({ type: "owned", group: message.group })

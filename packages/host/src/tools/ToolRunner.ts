@@ -38,9 +38,6 @@ import {
   type ToolDelta
 } from "./RunnerConnection.ts"
 
-export type { ToolResult } from "./Results.ts"
-export { RunnerLost, RunnerNotStarted, type ToolDelta } from "./RunnerConnection.ts"
-
 /** The tool was at work and did not reach its end. `output` is what it had, where there is some. */
 export class ToolFailed extends Data.TaggedError("ToolFailed")<{
   readonly code: "failed" | "timeout" | "cancelled"

@@ -285,7 +285,7 @@ export class Workspace {
 }
 
 /** AGT-060: what was opened is not what was checked. */
-export const changed = (given: string): Failed =>
+const changed = (given: string): Failed =>
   new Failed(`${named(given)} changed while it was being opened; nothing was read or written`)
 
 /** One sentence for every refusal, so that it does not tell whether the outside path exists or may be read. */

@@ -277,6 +277,7 @@ describe("ToolRunner", () => {
         '{"type":"delta","id":ID,"stream":"stdout","text":"x"}',
         '{"type":"result","id":99,"output":{"entries":[],"truncated":false}}',
         '{"type":"spawned","id":ID,"group":1}',
+        `{"type":"spawned","id":ID,"group":${process.pid}}`,
         '{"type":"odd"}',
         "not json",
         "bytes",
