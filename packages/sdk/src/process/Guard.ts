@@ -54,7 +54,12 @@ export interface Guard {
 }
 
 /** Makes a guard; no process is started before the first `add`. `environment` needs no more than PATH. */
-export const makeGuard = (options: { readonly path: string | undefined; readonly platform: string }): Guard => {
+export const makeGuard = (options: {
+  readonly path: string | undefined
+  readonly platform: string
+  /** Told when a guard died that was still needed, after the next one was started. */
+  readonly onRestart?: () => void
+}): Guard => {
   const groups = new Set<number>()
   let shell: ChildProcess | undefined
   let restarts = 0
@@ -73,7 +78,9 @@ export const makeGuard = (options: { readonly path: string | undefined; readonly
       if (shell !== started) return
       shell = undefined
       restarts += 1
-      if (!closed && groups.size > 0) start()
+      if (closed || groups.size === 0) return
+      start()
+      options.onRestart?.()
     }
     started.once("exit", gone)
     started.once("error", gone)

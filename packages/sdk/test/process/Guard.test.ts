@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Exit } from "effect"
 import { awaitGroupGone, isGroupAlive, startTime } from "../../src/process/index.ts"
 import { makeGuard } from "../../src/process/Guard.ts"
 
@@ -92,13 +92,16 @@ describe("Guard", () => {
   it.live("a guard that is killed is started again and knows every group [HRN-034]", () =>
     Effect.gen(function* () {
       const listed = yield* stray
-      const guard = makeGuard({ path: process.env["PATH"], platform: process.platform })
+      const restarted = yield* Deferred.make<void>()
+      const guard = makeGuard({
+        path: process.env["PATH"],
+        platform: process.platform,
+        onRestart: () => Deferred.doneUnsafe(restarted, Exit.void)
+      })
       guard.add(listed.pid)
       const first = guard.info().pid ?? 0
       process.kill(first, "SIGKILL")
-      // The end of a younger child is seen after the guard's own.
-      yield* Effect.callback<void>((resume) => void spawn("true").once("exit", () => resume(Effect.void)))
-      guard.add(4_000_001)
+      yield* Deferred.await(restarted)
       assert.notStrictEqual(guard.info().pid, first)
       yield* guard.close
       assert.strictEqual(yield* Effect.promise(() => listed.exited), "SIGTERM")
