@@ -16,7 +16,7 @@ export interface Citation {
 
 export interface Citations {
   readonly cited: ReadonlyArray<Citation>
-  /** Brackets that look like a citation and have another form: nobody would count them. */
+  /** Brackets that look like a citation and have another form, and files that do not parse: nobody would count them. */
   readonly malformed: ReadonlyArray<{ readonly text: string; readonly file: string }>
 }
 
@@ -85,7 +85,7 @@ export const citationsOf = (file: string, source: string, kit: boolean): Citatio
 
   const parsed = parseSync(file, source)
   const fault = parsed.errors[0]
-  if (fault !== undefined) throw new Error(`${file} does not parse: ${fault.message}`)
+  if (fault !== undefined) return { cited: [], malformed: [{ text: fault.message, file }] }
   visit(parsed.program)
   return { cited, malformed }
 }
