@@ -4,7 +4,7 @@
  * It owns the process: stdout reserved for frames, the environment scrubbed, signals, the order of an orderly end, the exit
  * code. Everything else is `Host` and `StdioFace`. At the end turns are left to recovery, not settled (RUN-524).
  */
-import { hostVariables, reserveStdout, scrubEnvironment, type ProtocolOutput } from "@tackroom/sdk/process"
+import { reserveStdout, scrubEnvironment, type ProtocolOutput } from "@tackroom/sdk/process"
 import type { StartupFailed } from "@tackroom/protocol/run"
 import { Effect, Exit, Scope } from "effect"
 import { randomBytes } from "node:crypto"
@@ -40,21 +40,16 @@ const serve = Effect.fnUntraced(function* (
   log: StderrLog,
   counters: ReturnType<typeof makeCounters>
 ) {
-  const shutdown = yield* makeShutdown(process, (code) => {
-    Host.endAllNow()
-    process.exit(code)
-  })
+  // At the exit the guard of the children sees the end of its pipe and ends their groups at once.
+  const shutdown = yield* makeShutdown(process, (code) => process.exit(code))
   const configuration = yield* Configuration.load(argument)
   for (const warning of configuration.warnings) log.log("Warn", warning)
-  const environment = scrubEnvironment(process.env, {
-    list: hostVariables,
-    names: Host.namedVariables(configuration.config)
-  })
+  scrubEnvironment(process.env, Host.namedVariables(configuration.config), process.platform)
   const host = yield* Host.open(configuration, {
     version,
-    environment,
+    environment: process.env,
     lock: true,
-    recover: "all",
+    runner: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? "", "tool-runner"] },
     counters: () => snapshot(counters)
   })
   const dispatch = {
@@ -71,9 +66,12 @@ const serve = Effect.fnUntraced(function* (
     log,
     makeRef,
     onInitialized: host.initialized,
-    onDraining: host.drain
+    onDraining: host.methods.drain
   })
-  yield* Effect.raceFirst(face.ended, Effect.andThen(shutdown.requested, Effect.andThen(Effect.sync(face.stop), face.ended)))
+  yield* Effect.raceFirst(
+    face.ended,
+    Effect.andThen(shutdown.requested, Effect.andThen(Effect.sync(face.stop), face.ended))
+  )
   return exitCodes.graceful
 })
 

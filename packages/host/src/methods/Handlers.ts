@@ -55,8 +55,6 @@ export interface HandlersConfig {
   readonly sessions: Sessions
   readonly runs: Runs
   readonly counters: () => Counters
-  /** Called once, after `initialize` was answered for the first time (RUN-124). */
-  readonly onInitialized: Effect.Effect<void>
 }
 
 /** What the host can do; the rest answers `unsupported`. */
@@ -78,6 +76,7 @@ export const capabilities: Capabilities = {
 }
 
 export interface HostMethods {
+  readonly capabilities: Capabilities
   readonly handlers: Handlers
   /** The same two methods as something to look at and wait for (RUN-033). */
   readonly waits: {
@@ -128,7 +127,7 @@ export const make = (config: HandlersConfig): HostMethods => {
       sandbox: config.sandbox,
       warnings: config.warnings
     }
-    return Effect.as(Effect.forkDetach(config.onInitialized), result)
+    return Effect.succeed(result)
   })
 
   const send = (params: ParamsOf<"session/send">) => {
@@ -220,6 +219,7 @@ export const make = (config: HandlersConfig): HostMethods => {
   }
 
   return {
+    capabilities,
     handlers: Object.fromEntries(
       methodNames.filter(isMethodName).map((method) => [method, handlerOf(method)])
     ) as unknown as Handlers,

@@ -14,7 +14,7 @@ import {
   type RespondParams,
   type RespondResult
 } from "@tackroom/protocol/run"
-import type { InteractionRow, PermissionSubject, QuestionSubject, StoreOp } from "@tackroom/sdk/adapters"
+import type { InteractionRow, PermissionSubject, QuestionSubject } from "@tackroom/sdk/adapters"
 import { Clock, Effect } from "effect"
 import type { HostSession } from "./HostRows.ts"
 import type { HostRuntime, Resolution } from "./HostRuntime.ts"
@@ -63,12 +63,6 @@ export const make = (config: AnswersConfig) => {
   const grantFor = Effect.fnUntraced(function* (session: HostSession, row: InteractionRow) {
     const { tool } = row.request as PermissionSubject
     const qualifiedName = config.aliases(session)(tool)
-    const pending = yield* runtime.store.interactions({ sessionId: session.sessionId, state: "pending" })
-    const also = pending.flatMap((other) =>
-      other.id !== row.id && other.kind === "permission" && (other.request as PermissionSubject).tool === tool
-        ? [other.id]
-        : []
-    )
     const grant = op("putGrant", {
       sessionId: session.sessionId,
       qualifiedName,
@@ -76,7 +70,11 @@ export const make = (config: AnswersConfig) => {
       interactionId: row.id,
       grantedAt: yield* Clock.currentTimeMillis
     })
-    return { ops: [grant] as ReadonlyArray<StoreOp>, also: also as ReadonlyArray<string> }
+    return {
+      ops: [grant],
+      also: (other: InteractionRow) =>
+        other.id !== row.id && other.kind === "permission" && (other.request as PermissionSubject).tool === tool
+    }
   })
 
   const stored = (row: InteractionRow, response: string): RespondResult | Conflict | InvalidState => {
@@ -110,10 +108,9 @@ export const make = (config: AnswersConfig) => {
       return known instanceof Conflict || known instanceof InvalidState ? yield* Effect.fail(known) : known
     }
     const grants = "decision" in resolution && resolution.decision === "allow_always"
-    const extra = grants
-      ? yield* grantFor(session, row)
-      : { ops: [] as ReadonlyArray<StoreOp>, also: [] as ReadonlyArray<string> }
-    const answered = yield* runtime.respond(row.id, resolution, extra)
+    const answered = yield* grants
+      ? Effect.flatMap(grantFor(session, row), (extra) => runtime.respond(row.id, resolution, extra))
+      : runtime.respond(row.id, resolution)
     return { alreadyResolved: answered.alreadyResolved, response } satisfies RespondResult
   })
 

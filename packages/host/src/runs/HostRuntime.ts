@@ -2,10 +2,12 @@
  * What the host asks of the agent runtime, in one place (D-26, D-30): the runtime's Effect services with the extra rights
  * of the package around it, narrowed to what `Sessions` and `Runs` use. It owns nothing.
  */
-import type { RuntimeError } from "@tackroom/protocol"
-import type { EventPayload, Interaction } from "@tackroom/protocol/events"
-import type { RuntimeStore, StoreOp } from "@tackroom/sdk/adapters"
-import type { Effect } from "effect"
+import { mintId, type RuntimeError } from "@tackroom/protocol"
+import type { EventPayload } from "@tackroom/protocol/events"
+import type { InteractionRow, OpFailed, RuntimeStore, SessionRow, StoreOp, TurnBudget } from "@tackroom/sdk/adapters"
+import { Interactions, Sessions, Store, Turns } from "@tackroom/sdk/effect"
+import { Clock, Effect } from "effect"
+import { randomBytes } from "node:crypto"
 
 export interface StartedTurn {
   readonly turnId: string
@@ -22,6 +24,7 @@ export interface MemberPhase {
   readonly turnId: string
   readonly phase: "queued" | "model" | "tool" | "approval" | "question" | "recovering" | "cancelling"
   readonly tool?: string
+  /** Milliseconds since the epoch. */
   readonly since: number
 }
 
@@ -34,26 +37,106 @@ export interface HostRuntime {
       readonly id: string
       readonly directory: string
       readonly title?: string
+      /** Kept on the session's row, where the runtime finds the budget of its turns. */
+      readonly budget: TurnBudget
       readonly notices: ReadonlyArray<EventPayload>
     }>,
     ops: ReadonlyArray<StoreOp>
-  ) => Effect.Effect<void, RuntimeError>
+  ) => Effect.Effect<void, Failure>
   readonly startTurn: (
     input: { readonly sessionId: string; readonly messageId: string; readonly text: string },
     ops: (started: { readonly turnId: string; readonly startCursor: number }) => ReadonlyArray<StoreOp>
-  ) => Effect.Effect<StartedTurn, RuntimeError>
+  ) => Effect.Effect<StartedTurn, Failure>
   /** Returns when the turn is settled; `settled: false` when even the ladder's end did not do it. */
   readonly cancelTurn: (
     sessionId: string
   ) => Effect.Effect<{ readonly cancelled: boolean; readonly settled: boolean }, RuntimeError>
-  readonly closeSession: (sessionId: string, ops: ReadonlyArray<StoreOp>) => Effect.Effect<void, RuntimeError>
-  /** A person's answer; `also` are pending interactions that it settles with it, by grant. */
+  readonly closeSession: (sessionId: string, ops: ReadonlyArray<StoreOp>) => Effect.Effect<void, Failure>
+  /** A person's answer; other pending interactions of the session that `also` names are allowed with it, by grant. */
   readonly respond: (
     interactionId: string,
     resolution: Resolution,
-    extra: { readonly ops: ReadonlyArray<StoreOp>; readonly also: ReadonlyArray<string> }
-  ) => Effect.Effect<{ readonly alreadyResolved: boolean; readonly interaction: Interaction }, RuntimeError>
+    extra?: { readonly ops: ReadonlyArray<StoreOp>; readonly also: (pending: InteractionRow) => boolean }
+  ) => Effect.Effect<{ readonly alreadyResolved: boolean }, Failure>
   readonly phase: (sessionId: string) => MemberPhase | undefined
-  /** A new id with this prefix. */
-  readonly mint: (prefix: "ses_") => string
+  readonly mintSessionId: Effect.Effect<string>
 }
+
+/** The budget that a session was made with (AGT-200, D-28). */
+export const budgetOf = (session: Pick<SessionRow, "harnessPayload">): TurnBudget | undefined => {
+  const { harnessPayload: payload } = session
+  return typeof payload === "object" && payload !== null && "budget" in payload
+    ? (payload.budget as TurnBudget)
+    : undefined
+}
+
+/** What a call of the runtime with rows of the host may fail with. */
+export type Failure = RuntimeError | OpFailed
+
+const harness = { id: "native", access: "native" } as const
+
+/** The runtime's services as the host uses them. */
+export const make = Effect.gen(function* () {
+  const store = yield* Store
+  const sessions = yield* Sessions
+  const turns = yield* Turns
+  const interactions = yield* Interactions
+  const { journalId } = yield* store.info
+  const runtime: HostRuntime = {
+    store,
+    journalId,
+    createSessions: (made, ops) =>
+      Effect.asVoid(
+        sessions.createMany(
+          made.map(({ budget, directory, id, notices, title }) => ({
+            id,
+            directory,
+            harness,
+            harnessPayload: { budget },
+            entries: notices,
+            ...(title === undefined ? {} : { title })
+          })),
+          { ops }
+        )
+      ),
+    startTurn: (input, ops) =>
+      Effect.map(
+        turns.start(
+          { sessionId: input.sessionId, messageId: input.messageId, text: input.text },
+          {
+            ops: (outcome) =>
+              outcome._tag === "Started" ? ops({ turnId: outcome.turn.id, startCursor: outcome.receipt.startSeq }) : []
+          }
+        ),
+        (admission) => ({
+          turnId: admission.turnId ?? "",
+          duplicate: admission.duplicate,
+          startCursor: admission.startCursor
+        })
+      ),
+    cancelTurn: (sessionId) =>
+      Effect.map(turns.abort(sessionId), (result) => ({
+        cancelled: result.ok && result.status === "cancelled",
+        settled: result.ok
+      })),
+    closeSession: (sessionId, ops) => Effect.asVoid(sessions.close(sessionId, { ops, record: true })),
+    respond: (interactionId, resolution, extra) =>
+      Effect.map(
+        interactions.respond(interactionId, resolution, {
+          ...(extra === undefined
+            ? {}
+            : {
+                ops: extra.ops,
+                also: (pending) =>
+                  pending
+                    .filter(extra.also)
+                    .map(({ id }) => ({ id, response: { decision: "allow_once" }, origin: "grant" }) as const)
+              })
+        }),
+        ({ status }) => ({ alreadyResolved: status === "already_resolved" })
+      ),
+    phase: (sessionId) => turns.memberPhase(sessionId),
+    mintSessionId: Effect.map(Clock.currentTimeMillis, (now) => mintId("session", now, randomBytes(10)))
+  }
+  return runtime
+})

@@ -30,7 +30,7 @@ import type { Agents } from "../catalog/Agents.ts"
 import type { Providers } from "../catalog/Providers.ts"
 import type { ModelTarget, SessionSetup, SessionTool } from "../native/SessionSetup.ts"
 import type { HostSession, KeptDefinition } from "./HostRows.ts"
-import type { HostRuntime } from "./HostRuntime.ts"
+import type { Failure, HostRuntime } from "./HostRuntime.ts"
 import { op, type HostStore } from "./HostStore.ts"
 
 export interface SessionsConfig {
@@ -53,7 +53,7 @@ export type CreateFailure =
   | Conflict
   | CredentialsMissing
   | ProviderUnavailable
-  | RuntimeError
+  | Failure
 
 export interface Created {
   readonly session: SessionRef
@@ -201,7 +201,7 @@ export const make = (config: SessionsConfig): Sessions => {
     const workspace = yield* resolveWorkspace(params.workspace)
     const { model, scenario, kept } = yield* chooseModel(definition, params.model)
     const now = yield* Clock.currentTimeMillis
-    const sessionId = runtime.mint("ses_")
+    const sessionId = yield* runtime.mintSessionId
     const { subagents: _subagents, scheduling: _scheduling, ...member } = definition
     const session: HostSession = {
       sessionId,
@@ -228,6 +228,11 @@ export const make = (config: SessionsConfig): Sessions => {
         {
           id: sessionId,
           directory: workspace,
+          budget: {
+            maxRounds: member.maxRounds,
+            activeMs: member.timeoutSeconds * 1_000,
+            ...(member.maxOutputTokens === undefined ? {} : { maxOutputTokens: member.maxOutputTokens })
+          },
           ...(params.name === undefined ? {} : { title: params.name }),
           notices: noticesOf(session)
         }

@@ -31,8 +31,7 @@ const readFile = (file: string): Effect.Effect<string, StartupFailed> =>
         }
         return fs.readFileSync(file, "utf8")
       },
-      catch: (cause) =>
-        cause instanceof StartupFailed ? cause : bad("the configuration file could not be read", file)
+      catch: (cause) => (cause instanceof StartupFailed ? cause : bad("the configuration file could not be read", file))
     })
   })
 

@@ -31,22 +31,30 @@ const failed = (reason: "state_dir" | "state_dir_locked", at: string, detail: st
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
-/** Opens and locks the directory for the life of the scope. */
-export const open = (directory: string): Effect.Effect<StateDirectory, StartupFailed, Scope.Scope> =>
+/**
+ * Opens the directory for the life of the scope. With `lock` this process is the host of it; without, it only shares what
+ * is in it (D-8) and leaves the holder's identity and files alone.
+ */
+export const open = (
+  directory: string,
+  options: { readonly lock: boolean }
+): Effect.Effect<StateDirectory, StartupFailed, Scope.Scope> =>
   Effect.gen(function* () {
     const root = yield* attempt(directory, () => prepare(directory))
-    yield* Effect.acquireRelease(lock(root), (held) =>
-      Effect.sync(() => {
-        heldLocks.delete(held)
-        held.close()
-      })
-    )
+    if (options.lock) {
+      yield* Effect.acquireRelease(lock(root), (held) =>
+        Effect.sync(() => {
+          heldLocks.delete(held)
+          held.close()
+        })
+      )
+    }
     return yield* attempt(root, () => {
-      const hostId = identify(root)
+      const hostId = identify(root, options.lock)
       const key = secret(root)
       const temporary = path.join(root, "tmp")
-      fs.rmSync(temporary, { recursive: true, force: true })
-      fs.mkdirSync(temporary, { mode: 0o700 })
+      if (options.lock) fs.rmSync(temporary, { recursive: true, force: true })
+      fs.mkdirSync(temporary, { recursive: true, mode: 0o700 })
       return { path: root, hostId, key, temporary }
     })
   })
@@ -121,8 +129,10 @@ const readIdentity = (root: string): Identity | undefined => {
   }
 }
 
-const identify = (root: string): string => {
-  const id = readIdentity(root)?.id ?? `host_${randomBytes(16).toString("hex")}`
+const identify = (root: string, isHolder: boolean): string => {
+  const known = readIdentity(root)?.id
+  if (known !== undefined && !isHolder) return known
+  const id = known ?? `host_${randomBytes(16).toString("hex")}`
   const file = path.join(root, "host.json")
   const next = `${file}.new`
   const identity = { id, pid: process.pid, started: startTime(process.pid) }

@@ -1,0 +1,79 @@
+/**
+ * A host inside the caller's process, with the methods of the table as promises (RUN-590 to RUN-592).
+ *
+ * The same handlers, checks and limits as over a pipe; only the frame limit and the order of answers do not apply. It
+ * installs no signal handler and ends no process of the caller. Closing leaves running turns to recovery.
+ */
+import { toErrorObject, type ErrorObject, type HostConfig } from "@tackroom/protocol/run"
+import { Cause, Effect, Exit, Option, Scope } from "effect"
+import { makeCounters, snapshot } from "./faces/stdio/Counters.ts"
+import { embed, makePrepare } from "./faces/stdio/Dispatch.ts"
+import * as Host from "./Host.ts"
+import * as Configuration from "./state/Configuration.ts"
+
+export interface EmbeddedHost {
+  /** One request: params and result in wire form. Rejects with `EmbeddedFailure` (code, message, data as on the wire). */
+  readonly call: (method: string, params: unknown) => Promise<unknown>
+  readonly close: () => Promise<void>
+}
+
+/** An error answer of an embedded host. */
+export class EmbeddedFailure extends Error {
+  readonly error: ErrorObject
+  constructor(error: ErrorObject) {
+    super(error.message)
+    this.name = "EmbeddedFailure"
+    this.error = error
+  }
+}
+
+export interface EmbedOptions extends Pick<Host.HostOptions, "version" | "environment" | "runner"> {
+  /** Default true: be the one host of the state directory. */
+  readonly lock?: boolean
+  readonly decide?: Host.HostOptions["decide"]
+}
+
+/** Opens a host in this process. */
+export const embedHost = async (config: HostConfig, options: EmbedOptions): Promise<EmbeddedHost> => {
+  const scope = Effect.runSync(Scope.make())
+  const counters = makeCounters()
+  const opened = await Effect.runPromiseExit(
+    Scope.provide(
+      Host.open(
+        { config, warnings: [] },
+        {
+          version: options.version,
+          environment: options.environment,
+          runner: options.runner,
+          lock: options.lock ?? true,
+          counters: () => snapshot(counters),
+          ...(options.decide === undefined ? {} : { decide: options.decide })
+        }
+      ),
+      scope
+    )
+  )
+  if (Exit.isFailure(opened)) {
+    await Effect.runPromise(Scope.close(scope, opened))
+    throw Cause.squash(opened.cause)
+  }
+  const host = opened.value
+  const { capabilities, handlers, waits } = host.methods
+  const call = embed(makePrepare({ handlers, waits, capabilities }))
+  return {
+    call: async (method, params) => {
+      const exit = await Effect.runPromiseExit(call(method, params))
+      if (Exit.isSuccess(exit)) {
+        if (method === "initialize") host.initialized()
+        return exit.value
+      }
+      const failure = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+      throw failure === undefined ? Cause.squash(exit.cause) : new EmbeddedFailure(toErrorObject(failure))
+    },
+    close: () => Effect.runPromise(Scope.close(scope, Exit.void))
+  }
+}
+
+/** Decodes a configuration in wire form, as `harness-stdio` reads it. */
+export const decodeConfiguration = (json: unknown): Promise<HostConfig> =>
+  Effect.runPromise(Effect.map(Configuration.decode(json), ({ config }) => config))

@@ -1,0 +1,318 @@
+/**
+ * The host: state directory, catalogs, runtime, native agent and handlers put together, for any face (D-26, D-27).
+ *
+ * It owns the order of opening and closing and nothing else. Two ways to open one: with the lock of the state directory,
+ * as the run-protocol host that recovers and continues what it left; without, as a command-line face that shares store and
+ * catalogs and settles only what it opens (D-8, D-31). Everything lives as long as the scope; turns that run when it
+ * closes are left to recovery (D-7). Failure to open is `StartupFailed`, and nothing stays open then.
+ */
+import type { RuntimeError } from "@tackroom/protocol"
+import {
+  effectiveLimits,
+  ProviderUnavailable,
+  StartupFailed,
+  type Counters,
+  type Failure as RunFailure,
+  type HostConfig
+} from "@tackroom/protocol/run"
+import type { Interaction, TurnOutcome } from "@tackroom/protocol/events"
+import type { PolicyDecision, RuntimeStore, SessionRow, StoreOp, TurnRow } from "@tackroom/sdk/adapters"
+import { AgentRuntime, Hub, Recovery } from "@tackroom/sdk/effect"
+import { makeProcessOwner, ProcessOwner, type ProcessOwnerService } from "@tackroom/sdk/process"
+import { loadScenario } from "@tackroom/sdk/scenario"
+import { createSqliteRuntimeStore } from "@tackroom/sdk/stores/sqlite"
+import { Clock, Context, Effect, FiberSet, Layer, type Scope } from "effect"
+import * as path from "node:path"
+import * as Agents from "./catalog/Agents.ts"
+import * as Catalog from "./catalog/Catalog.ts"
+import * as Providers from "./catalog/Providers.ts"
+import * as Handlers from "./methods/Handlers.ts"
+import { Models } from "./models/Models.ts"
+import { executeTool, streamModel } from "./native/Adapters.ts"
+import { native } from "./native/NativeHarness.ts"
+import * as Changes from "./runs/Changes.ts"
+import type { KeptDefinition } from "./runs/HostRows.ts"
+import * as HostRuntime from "./runs/HostRuntime.ts"
+import { hostStore, op } from "./runs/HostStore.ts"
+import { hostTables } from "./runs/HostTables.ts"
+import * as Policy from "./runs/Policy.ts"
+import * as Runs from "./runs/Runs.ts"
+import * as Sessions from "./runs/Sessions.ts"
+import type { Configuration } from "./state/Configuration.ts"
+import * as StateDirectory from "./state/StateDirectory.ts"
+import { makeTools, type Tool, type ToolsService } from "./tools/Tools.ts"
+import { ToolRunner } from "./tools/ToolRunner.ts"
+
+export interface HostOptions {
+  readonly version: string
+  /** What children may be given from; already scrubbed. */
+  readonly environment: Readonly<Record<string, string | undefined>>
+  /** True for the one run-protocol host of a state directory; false for a command-line face beside it (D-8). */
+  readonly lock: boolean
+  readonly counters: () => Counters
+  /** Asked first, before the agent's own policy (D-29): the policy of `tackroom run`. */
+  readonly decide?: (interaction: Interaction) => PolicyDecision | undefined
+  /** How the tool runner is started when the configuration names none: this program. */
+  readonly runner: { readonly command: string; readonly args: ReadonlyArray<string> }
+}
+
+export interface Host {
+  readonly methods: Handlers.HostMethods
+  readonly stateDir: string
+  readonly providers: Providers.Providers
+  readonly agents: Agents.Agents
+  /** Lets recovered turns go on; after `initialize` was answered (RUN-124). */
+  readonly initialized: () => void
+}
+
+const sandbox = {
+  selected: "none",
+  available: ["none"],
+  reason: "the walls come with a later version: tools have the rights of the user"
+} as const
+
+const sandboxWarning = "no wall is around tools (sandbox none): shell commands have the rights of the user"
+
+/** Variables that the configuration names and a host may keep (RUN-084). */
+export const namedVariables = (config: HostConfig): ReadonlyArray<string> => [
+  ...(config.storage?.type === "postgres" ? [config.storage.connectionEnv] : []),
+  ...(config.telemetry?.headers ?? []).map((header) => header.valueEnv)
+]
+
+/** What this version cannot be configured to do is refused at the start, not ignored. */
+const refuseLater = (config: HostConfig): StartupFailed | undefined => {
+  const later = (at: string, what: string) =>
+    new StartupFailed({ reason: "bad_config", path: at, detail: `${at}: ${what} is not available in this version` })
+  if (config.storage?.type === "postgres") return later("storage", "PostgreSQL")
+  if ((config.servers ?? []).length > 0) return later("servers", "an MCP server")
+  if (config.sandbox !== undefined && config.sandbox !== "none") return later("sandbox", `the wall ${config.sandbox}`)
+  return undefined
+}
+
+/** A failed turn in the words of the run protocol (AGT-202). */
+export const failureOf = (outcome: Extract<TurnOutcome, { readonly status: "failed" }>): RunFailure => {
+  const { code, errorClass } = outcome.error
+  switch (code) {
+    case "truncated":
+    case "budget":
+    case "not_accepted":
+    case "timeout":
+      return code
+    case "harness_timeout":
+      return "timeout"
+    case "turn_interrupted":
+      return "interrupted"
+    case "harness_error":
+      if (errorClass === "credential") return "credentials_missing"
+      return errorClass === "workspace" ? "sandbox_unavailable" : "model_error"
+    default:
+      return "internal"
+  }
+}
+
+/** The end of a run, in the transaction that settles its turn (RUN-416, RUN-417). */
+const settleOps = (settled: {
+  readonly session: SessionRow
+  readonly turn: TurnRow
+  readonly outcome: TurnOutcome
+  readonly head: number
+  readonly lastText: string | undefined
+}): ReadonlyArray<StoreOp> => {
+  const { head, lastText, outcome, session, turn } = settled
+  const failed = outcome.status === "failed" ? outcome : undefined
+  return [
+    op("endRun", {
+      sessionId: session.id,
+      turnId: turn.id,
+      status: outcome.status,
+      failure: failed === undefined ? null : failureOf(failed),
+      output: lastText ?? (outcome.status === "completed" ? "" : null),
+      error: failed === undefined ? null : { message: failed.error.message, kind: failed.error.code },
+      endCursors: { [session.id]: head },
+      endedAt: Date.parse(outcome.completedAt)
+    })
+  ]
+}
+
+const storageFailed = (root: string, cause: RuntimeError) =>
+  new StartupFailed({ reason: "storage", path: root, detail: cause.message })
+
+/** Opens a host for the life of the scope. */
+export const open = (
+  configuration: Configuration,
+  options: HostOptions
+): Effect.Effect<Host, StartupFailed, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { config, warnings } = configuration
+    const later = refuseLater(config)
+    if (later !== undefined) return yield* later
+    const limits = effectiveLimits(config.limits)
+    const state = yield* StateDirectory.open(config.stateDir, { lock: options.lock })
+    const catalog = yield* Catalog.open(path.join(state.path, "sdk-agents.sqlite"))
+    const tools = makeTools({ shellSecondsMax: limits.shellTimeoutSMax })
+    const agents = yield* Agents.make({
+      catalog,
+      configured: config.agents ?? [],
+      hasTool: (name) => tools.find(name)?.source === "native",
+      hasSearch: config.web?.searchUrl !== undefined
+    }).pipe(Effect.catchTag("StorageFailed", catalogFailed(state.path)))
+    const providers = yield* Providers.make(catalog, config.providers ?? []).pipe(
+      Effect.catchTag("StorageFailed", catalogFailed(state.path)),
+      Effect.catch((error) =>
+        error._tag === "StartupFailed"
+          ? Effect.fail(error)
+          : Effect.fail(new StartupFailed({ reason: "bad_config", path: "providers", detail: error.message }))
+      )
+    )
+
+    const store = createSqliteRuntimeStore({ root: state.path, extensions: [hostTables] })
+    yield* Effect.acquireRelease(store.open, () => store.close).pipe(
+      Effect.mapError((cause) => storageFailed(state.path, cause))
+    )
+    const rows = hostStore(store)
+
+    const owner = makeProcessOwner({
+      instanceId: state.hostId,
+      environment: options.environment,
+      records: { add: (record) => store.addProcess(record), remove: (id) => store.removeProcess(id) }
+    })
+    yield* Effect.acquireRelease(Effect.succeed(owner), () => owner.dispose)
+    if (options.lock)
+      yield* reap(store, owner, state.hostId).pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
+    const runner = yield* ToolRunner.make({
+      command: config.runner ?? options.runner.command,
+      args: config.runner === undefined ? options.runner.args : ["tool-runner"],
+      version: options.version,
+      stateDir: state.path,
+      withheld: namedVariables(config),
+      shellSecondsMax: limits.shellTimeoutSMax
+    }).pipe(Effect.provideService(ProcessOwner, owner))
+    if (config.runner !== undefined) {
+      yield* runner.start.pipe(
+        Effect.mapError((cause) => new StartupFailed({ reason: "bad_config", path: "runner", detail: cause.message }))
+      )
+    }
+
+    // The runtime asks the sessions, which are made on the runtime: the loop is closed here, once.
+    let sessions: Sessions.Sessions | undefined
+    const known = Effect.suspend(() =>
+      sessions === undefined ? Effect.die(new Error("the host's sessions are not open yet")) : Effect.succeed(sessions)
+    )
+    const models = yield* Effect.map(Layer.build(Models.layer), (context) => Context.get(context, Models))
+    const harness = native({
+      store,
+      setup: (sessionId) => Effect.flatMap(known, (sessions) => sessions.setup(sessionId)),
+      streamModel: streamModel(models.stream, providers, (id) =>
+        Effect.flatMap(known, (sessions) => sessions.find(id))
+      ),
+      execute: executeTool(runner)
+    })
+    const services = yield* Layer.build(
+      AgentRuntime.layer(
+        {
+          store,
+          harnesses: [harness],
+          maxActiveTurns: limits.activeTurns,
+          autoStart: false,
+          recover: options.lock ? "all" : "opened",
+          ...(options.lock ? { owner: state.hostId } : {}),
+          secrets: { get: (name) => providers.secrets().find((secret) => secret.name === name)?.value },
+          decide: (interaction) =>
+            Effect.flatMap(known, (sessions) => {
+              const decided = options.decide?.(interaction)
+              return decided === undefined
+                ? Policy.decide(sessions, rows, interaction)
+                : Effect.succeed<PolicyDecision | undefined>(decided)
+            })
+        },
+        { settleOps, budgets: HostRuntime.budgetOf }
+      )
+    ).pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
+    const runtime = yield* Effect.provide(HostRuntime.make, services).pipe(
+      Effect.mapError((cause) => storageFailed(state.path, cause))
+    )
+    const changes = Changes.make()
+    Context.get(services, Hub).subscribe("*", changes.moved)
+    sessions = Sessions.make({
+      runtime,
+      rows,
+      agents,
+      providers,
+      hostId: state.hostId,
+      stateDir: state.path,
+      toolsOf: toolsOf(tools),
+      bindingOf: bindingOf(tools),
+      loadScenario: (provider, file) =>
+        loadScenario(file, "provider").pipe(
+          Effect.mapError(
+            (cause) => new ProviderUnavailable({ what: "scenario", name: provider, detail: cause.message })
+          )
+        )
+    })
+    const runs = Runs.make({
+      runtime,
+      rows,
+      sessions,
+      providers,
+      changes,
+      aliases: () => (alias) => tools.findAlias(alias)?.qualifiedName ?? alias,
+      maxEvents: limits.maxEventsMax
+    })
+    const recovery = Context.get(services, Recovery)
+    const startedAt = new Date(yield* Clock.currentTimeMillis).toISOString()
+    const methods = Handlers.make({
+      version: options.version,
+      pid: process.pid,
+      startedAt,
+      journalId: runtime.journalId,
+      storage: "sqlite",
+      sandbox,
+      limits,
+      warnings: [...warnings, sandboxWarning],
+      agents,
+      providers,
+      sessions,
+      runs,
+      counters: options.counters
+    })
+    const fork = yield* FiberSet.makeRuntime<never>()
+    return {
+      methods,
+      stateDir: state.path,
+      providers,
+      agents,
+      initialized: () => void fork(recovery.start())
+    }
+  })
+
+const catalogFailed = (root: string) => (cause: { readonly message: string }) =>
+  Effect.fail(new StartupFailed({ reason: "storage", path: root, detail: cause.message }))
+
+/** Ends what an earlier host left running, and forgets it (RUN-090). */
+const reap = Effect.fnUntraced(function* (store: RuntimeStore, owner: ProcessOwnerService, hostId: string) {
+  const left = (yield* store.processes).filter((record) => record.instanceId === hostId)
+  if (left.length === 0) return
+  yield* owner.reap(left)
+  yield* Effect.forEach(left, (record) => store.removeProcess(record.id), { discard: true })
+})
+
+const internalTools = (member: KeptDefinition["member"]): ReadonlyArray<string> => [
+  ...(member.planning ? ["plan.update"] : []),
+  ...(member.questions ? ["ask_user"] : [])
+]
+
+/** The selected tools and the internal ones of the agent's flags, and no others (AGT-030). */
+const toolsOf =
+  (tools: ToolsService) =>
+  (member: KeptDefinition["member"]): ReadonlyArray<Tool> =>
+    [...member.tools, ...internalTools(member)].flatMap((name) => tools.find(name) ?? [])
+
+/** One text for everything that a grant and a session are bound to (AGT-121). */
+const bindingOf =
+  (tools: ToolsService) =>
+  (qualifiedName: string): string | undefined => {
+    const binding = tools.find(qualifiedName)?.binding
+    return binding === undefined
+      ? undefined
+      : [binding.source, binding.version, binding.schemaDigest, binding.category ?? ""].join(" ")
+  }
