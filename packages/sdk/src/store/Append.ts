@@ -253,21 +253,27 @@ export const applyEvents = Effect.fnUntraced(function* (tx: StoreTx, work: Work,
   }
 })
 
-/** Numbers, stores and projects entries. The time of an event is never below that of the one before it. */
-export const appendEntries = Effect.fnUntraced(function* (tx: StoreTx, work: Work, entries: ReadonlyArray<NewEntry>) {
-  if (entries.length === 0) return []
+/**
+ * The records of entries with their cursors and times, the events they become, and the same with the payloads as they were
+ * given, to project. Cursors go on from the session's head;
+ * the time of an event is never below that of the one before it (6.1).
+ */
+export const numberEntries = (
+  session: { readonly id: string; head: number; lastAt: number },
+  entries: ReadonlyArray<NewEntry>,
+  now: number
+) => {
   const records: Array<EventRecord> = []
   const events: Array<EventRow> = []
   const projected: Array<EventRow> = []
   for (const entry of entries) {
-    for (const row of entry.artifactRows ?? []) yield* tx.put("artifact", row)
     const { payload, text } = encodePayload(entry.payload)
-    work.head += 1
-    work.lastAt = Math.max(work.lastAt, entry.at ?? tx.now)
+    session.head += 1
+    session.lastAt = Math.max(session.lastAt, entry.at ?? now)
     const record: EventRecord = {
-      sessionId: work.id,
-      seq: work.head,
-      at: work.lastAt,
+      sessionId: session.id,
+      seq: session.head,
+      at: session.lastAt,
       type: payload.type,
       turnId: entry.turnId ?? null,
       afterTurn: entry.afterTurn ?? null,
@@ -275,10 +281,17 @@ export const appendEntries = Effect.fnUntraced(function* (tx: StoreTx, work: Wor
       artifacts: entry.artifacts === undefined ? null : JSON.stringify(entry.artifacts)
     }
     records.push(record)
-    const event = storedEvent(record, entry.artifacts ?? null)
-    events.push(event)
-    projected.push({ ...record, payload, artifacts: event.artifacts })
+    events.push(storedEvent(record, entry.artifacts ?? null))
+    projected.push({ ...record, payload, artifacts: null })
   }
+  return { records, events, projected }
+}
+
+/** Numbers, stores and projects entries. */
+export const appendEntries = Effect.fnUntraced(function* (tx: StoreTx, work: Work, entries: ReadonlyArray<NewEntry>) {
+  if (entries.length === 0) return []
+  for (const entry of entries) for (const row of entry.artifactRows ?? []) yield* tx.put("artifact", row)
+  const { events, projected, records } = numberEntries(work, entries, tx.now)
   yield* tx.insertEvents(records)
   yield* applyEvents(tx, work, projected)
   work.events.push(...events)

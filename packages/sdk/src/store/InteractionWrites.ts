@@ -24,11 +24,8 @@ export const openInteraction = (
   entries: ReadonlyArray<NewEntry>,
   options: (WriteOptions<InteractionRow> & { readonly session?: SessionPatch }) | undefined
 ) =>
-  writing(
-    tx,
-    [row.sessionId],
-    options,
-    Effect.fnUntraced(function* (works) {
+  writing(tx, [row.sessionId], options, (works) =>
+    Effect.gen(function* () {
       const work = works(row.sessionId)
       if (work.fence !== fence) return yield* Effect.fail(new SessionTurnFenceStale({ sessionId: row.sessionId }))
       if (row.turnId !== null) {
@@ -63,11 +60,8 @@ export const resolveInteraction = Effect.fnUntraced(function* (
 ) {
   const found = yield* tx.get("interaction", { id })
   if (found === undefined) return yield* Effect.fail(new InteractionNotFound({ id }))
-  return yield* writing(
-    tx,
-    [found.sessionId],
-    options,
-    Effect.fnUntraced(function* (works) {
+  return yield* writing(tx, [found.sessionId], options, (works) =>
+    Effect.gen(function* () {
       const work = works(found.sessionId)
       const row = (yield* tx.get("interaction", { id })) ?? found
       if (row.state === "withdrawn") {
@@ -100,11 +94,8 @@ export const withdrawInteractions = Effect.fnUntraced(function* (
     if (row !== undefined && row.state === "pending") rows.push(row)
   }
   const sessions = [...new Set(rows.map((row) => row.sessionId))]
-  return yield* writing(
-    tx,
-    sessions,
-    options,
-    Effect.fnUntraced(function* (works) {
+  return yield* writing(tx, sessions, options, (works) =>
+    Effect.gen(function* () {
       const withdrawn: Array<InteractionRow> = []
       for (const row of rows) {
         yield* appendEntries(tx, works(row.sessionId), [

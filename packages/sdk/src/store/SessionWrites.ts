@@ -43,16 +43,17 @@ export const createSessions = Effect.fnUntraced(function* (
     tx,
     sessions.map(({ row }) => row.id),
     options,
-    Effect.fnUntraced(function* (works) {
-      const rows: Array<SessionRow> = []
-      for (const { row, entries } of sessions) {
-        const work = works(row.id)
-        work.touched = true
-        yield* appendEntries(tx, work, entries)
-        rows.push(publicRow(yield* sessionRow(tx, work)))
-      }
-      return wrote<ReadonlyArray<SessionRow>>(rows)
-    })
+    (works) =>
+      Effect.gen(function* () {
+        const rows: Array<SessionRow> = []
+        for (const { row, entries } of sessions) {
+          const work = works(row.id)
+          work.touched = true
+          yield* appendEntries(tx, work, entries)
+          rows.push(publicRow(yield* sessionRow(tx, work)))
+        }
+        return wrote<ReadonlyArray<SessionRow>>(rows)
+      })
   )
 })
 
@@ -64,11 +65,8 @@ export const updateSession = (
   entries: ReadonlyArray<NewEntry>,
   options: WriteOptions<SessionRow> | undefined
 ) =>
-  writing(
-    tx,
-    [id],
-    options,
-    Effect.fnUntraced(function* (works) {
+  writing(tx, [id], options, (works) =>
+    Effect.gen(function* () {
       const work = works(id)
       yield* appendEntries(tx, work, entries)
       patchSession(work, patch)
@@ -126,11 +124,8 @@ export const changeQueueOf = (
   entries: (queue: QueueState) => ReadonlyArray<NewEntry>,
   options: WriteOptions<QueueState> | undefined
 ) =>
-  writing(
-    tx,
-    [sessionId],
-    options,
-    Effect.fnUntraced(function* (works) {
+  writing(tx, [sessionId], options, (works) =>
+    Effect.gen(function* () {
       const work = works(sessionId)
       const rows = yield* queueRows(tx, sessionId)
       const before = queueState(yield* sessionRow(tx, work), rows)

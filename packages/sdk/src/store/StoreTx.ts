@@ -4,8 +4,8 @@
  */
 import type { Effect, Stream } from "effect"
 import type { EventRecord } from "./EventText.ts"
-import type { ListSessions, OpFailed, StoreFailure, StoreInfo } from "./RuntimeStore.ts"
-import type { SessionRow } from "./Rows.ts"
+import type { EventRow, SessionRow } from "./Rows.ts"
+import type { ListSessions, NewEntry, OpFailed, StoreFailure, StoreInfo } from "./RuntimeStore.ts"
 import type { KeyOf, RowOf, TableName } from "./Tables.ts"
 
 /** A scan: rows where the named columns are equal (null equals null), bounded, in order of one column and then the key. */
@@ -58,6 +58,15 @@ export interface StoreTx {
   ) => Effect.Effect<void, StoreFailure>
   readonly remove: <Name extends TableName>(table: Name, key: KeyOf<Name>) => Effect.Effect<void, StoreFailure>
 
+  /**
+   * A short way for the most frequent call, where a store has one: deltas of parts that are open already change no row but
+   * the session's head. Answers undefined, and has written nothing, whenever the call is not that simple.
+   */
+  readonly appendDeltas?: (
+    sessionId: string,
+    fence: number | undefined,
+    entries: ReadonlyArray<NewEntry>
+  ) => ReadonlyArray<EventRow> | undefined
   readonly insertEvents: (records: ReadonlyArray<EventRecord>) => Effect.Effect<void, StoreFailure>
   /** Records `after + 1 …`, at most `limit` and, once there is one, at most `maxBytes` of payload text. */
   readonly events: (

@@ -12,9 +12,17 @@ export const defectOf = (exit: Exit.Exit<unknown, unknown>): unknown => {
   return exit.cause.reasons.find(Cause.isDieReason)?.defect
 }
 
+const runNow = <A, E>(program: () => Effect.Effect<A, E>): Exit.Exit<A, E> => {
+  try {
+    return Effect.runSyncExit(program())
+  } catch (error) {
+    return Exit.die(error)
+  }
+}
+
 /** Runs the program; a row that does not decode is its failure, not a defect (STO-047). */
-export const runRows = <A, E>(program: Effect.Effect<A, E>): Exit.Exit<A, E | StoreFailure> => {
-  const exit = Effect.runSyncExit(program)
+export const runRows = <A, E>(program: () => Effect.Effect<A, E>): Exit.Exit<A, E | StoreFailure> => {
+  const exit = runNow(program)
   const defect = defectOf(exit)
   return defect instanceof RuntimeStoreCorruptRow ? Exit.fail(defect) : exit
 }

@@ -140,11 +140,8 @@ export const admit = (
   decide: (state: AdmissionState) => AdmissionDecision,
   options: WriteOptions<AdmitOutcome> | undefined
 ) =>
-  writing(
-    tx,
-    [sessionId],
-    options,
-    Effect.fnUntraced(function* (works) {
+  writing(tx, [sessionId], options, (works) =>
+    Effect.gen(function* () {
       const work = works(sessionId)
       const state: AdmissionState = {
         session: yield* sessionRow(tx, work),
@@ -170,6 +167,13 @@ export interface AppendOptions extends WriteOptions<number> {
   readonly session?: Parameters<typeof patchSession>[1]
 }
 
+const isPlain = (options: AppendOptions | undefined): boolean =>
+  options === undefined ||
+  (options.ops === undefined &&
+    options.others === undefined &&
+    options.turn === undefined &&
+    options.session === undefined)
+
 /** Appends under the session's row lock; with a fence it must be the current token (STO-002, STO-003). */
 export const append = (
   tx: StoreTx,
@@ -177,12 +181,11 @@ export const append = (
   fence: number | undefined,
   entries: ReadonlyArray<NewEntry>,
   options: AppendOptions | undefined
-) =>
-  writing(
-    tx,
-    [sessionId],
-    options,
-    Effect.fnUntraced(function* (works) {
+) => {
+  const events = isPlain(options) ? tx.appendDeltas?.(sessionId, fence, entries) : undefined
+  if (events !== undefined) return Effect.succeed({ value: events.at(-1)?.seq ?? 0, events, ops: [] })
+  return writing(tx, [sessionId], options, (works) =>
+    Effect.gen(function* () {
       const work = works(sessionId)
       if (fence !== undefined) yield* checkFence(work, fence)
       if (options?.turn !== undefined) yield* tx.patch("turn", { id: options.turn.id }, options.turn.patch)
@@ -191,6 +194,7 @@ export const append = (
       return wrote(work.head)
     })
   )
+}
 
 /** Settles a turn once (RT-140, STO-004): events, outcome, receipt, lease release and the queue's hold together. */
 export const settle = (
@@ -200,14 +204,8 @@ export const settle = (
   request: SettleRequest,
   options: WriteOptions<SettleOutcome> | undefined
 ) =>
-  writing(
-    tx,
-    [sessionId],
-    options,
-    Effect.fnUntraced(function* (works): Effect.fn.Return<
-      Written<SettleOutcome>,
-      SessionTurnFenceStale | StoreFailure | Effect.Error<ReturnType<typeof sessionRow>>
-    > {
+  writing(tx, [sessionId], options, (works) =>
+    Effect.gen(function* () {
       const work = works(sessionId)
       const turn = yield* tx.get("turn", { id: request.turnId })
       const row = yield* sessionRow(tx, work)
@@ -252,11 +250,8 @@ export const updateReceipt = (
   entries: ReadonlyArray<NewEntry>,
   options: WriteOptions<ReceiptRow> | undefined
 ) =>
-  writing(
-    tx,
-    [sessionId],
-    options,
-    Effect.fnUntraced(function* (works) {
+  writing(tx, [sessionId], options, (works) =>
+    Effect.gen(function* () {
       const work = works(sessionId)
       const receipt = yield* tx.get("receipt", { sessionId, messageId })
       if (receipt === undefined) return yield* Effect.die(new Error(`There is no receipt of ${messageId}`))

@@ -101,7 +101,7 @@ const makeBackend = (options: MemoryStoreOptions) => {
       Effect.suspend(() => {
         if (isClosed) return Effect.fail(closed())
         const heads = new Map<string, number>()
-        const exit = runRows(Effect.suspend(() => program(transaction(clock.currentTimeMillisUnsafe(), heads))))
+        const exit = runRows(() => program(transaction(clock.currentTimeMillisUnsafe(), heads)))
         if (Exit.isFailure(exit)) tables.rollback()
         else {
           tables.commit()

@@ -82,7 +82,7 @@ export const makeGroupCommit = (options: {
     const before = rows.state.writes
     rows.state.now = job.clock.currentTimeMillisUnsafe()
     rows.state.heads = new Map()
-    const exit = runRows(Effect.suspend(() => job.program(rows.tx)))
+    const exit = runRows(() => job.program(rows.tx))
     const defect = defectOf(exit)
     return {
       job,

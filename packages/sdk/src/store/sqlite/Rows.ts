@@ -7,8 +7,9 @@
 import { Effect } from "effect"
 import type { EventRecord } from "../EventText.ts"
 import { unknownOp } from "../Operations.ts"
-import type { SessionRow } from "../Rows.ts"
-import type { ListSessions } from "../RuntimeStore.ts"
+import { numberEntries } from "../Append.ts"
+import type { PartRow, SessionRow } from "../Rows.ts"
+import type { ListSessions, NewEntry } from "../RuntimeStore.ts"
 import type { Scan, SessionHead, StoreTx } from "../StoreTx.ts"
 import {
   decodeListedSession,
@@ -128,6 +129,8 @@ const scanText = <Row>(target: Table, text: TableText, scan: Scan<Row>) => {
 const eventColumns = "session_id, seq, at, type, turn_id, after_turn, payload, artifacts"
 const insertEvent = `INSERT INTO tr_event (${eventColumns}) VALUES (${marks(8)})`
 
+const moveHead = "UPDATE tr_session SET head = ?, last_at = ?, changed = ? WHERE id = ?"
+
 const optionalText = (value: string | null): string | null => (value === null ? null : plainText(value))
 const fromOptional = (value: ColumnValue): string | null => (value === null ? null : fromPlainText(String(value)))
 
@@ -156,6 +159,10 @@ const ofSession = [
   "tr_receipt",
   "tr_event"
 ]
+
+const partKey = (sessionId: string, messageId: string, id: string): string => `${sessionId}\0${messageId}\0${id}`
+
+const isPart = (table: TableName, _row: object): _row is PartRow => table === "part"
 
 /** Rows known to exist; a memo over committed transactions, so that a stream of deltas asks for its part once. */
 const knownRows = 4096
@@ -228,6 +235,30 @@ export const makeRows = (
       : { id, head: values[0] as number, fence: values[1] as number, lastAt: values[2] as number }
   }
 
+  const changesNoRow = (sessionId: string, { artifactRows, payload }: NewEntry): boolean => {
+    if (artifactRows !== undefined) return false
+    if (payload.type === "tool-output-delta") return true
+    if (payload.type !== "text-delta" && payload.type !== "thinking-delta") return false
+    return known.has(partKey(sessionId, payload.messageId, payload.partId))
+  }
+
+  const insertRecords = (records: ReadonlyArray<EventRecord>): void => {
+    const statement = prepare(insertEvent)
+    state.writes += records.length
+    for (const record of records) {
+      statement.run(
+        plainText(record.sessionId),
+        record.seq,
+        record.at,
+        plainText(record.type),
+        optionalText(record.turnId),
+        optionalText(record.afterTurn),
+        record.payload,
+        record.artifacts
+      )
+    }
+  }
+
   const tx: StoreTx = {
     get now() {
       return state.now
@@ -250,7 +281,7 @@ export const makeRows = (
     insertIfAbsent: (table, row) =>
       Effect.sync(() => {
         const target: Table = tables[table]
-        const memo = table === "part" ? keyValues(target, row).join("\0") : undefined
+        const memo = isPart(table, row) ? partKey(row.sessionId, row.messageId, row.id) : undefined
         if (memo !== undefined && known.has(memo)) return false
         const isNew = run(texts[table].insert, ...rowValues(target, row)).changes > 0
         if (memo !== undefined) fresh.push(memo)
@@ -284,23 +315,18 @@ export const makeRows = (
         run(texts[table].remove, ...keyValues(tables[table], key))
       }),
 
-    insertEvents: (records) =>
-      Effect.sync(() => {
-        const statement = prepare(insertEvent)
-        state.writes += records.length
-        for (const record of records) {
-          statement.run(
-            plainText(record.sessionId),
-            record.seq,
-            record.at,
-            plainText(record.type),
-            optionalText(record.turnId),
-            optionalText(record.afterTurn),
-            record.payload,
-            record.artifacts
-          )
-        }
-      }),
+    appendDeltas: (sessionId, fence, entries) => {
+      if (entries.length === 0 || !entries.every((entry) => changesNoRow(sessionId, entry))) return undefined
+      const session = head(sessionId)
+      if (session === undefined || (fence !== undefined && session.fence !== fence)) return undefined
+      const work = { ...session }
+      const { events, records } = numberEntries(work, entries, state.now)
+      insertRecords(records)
+      run(moveHead, work.head, work.lastAt, changed(), plainText(sessionId))
+      state.heads.set(sessionId, work.head)
+      return events
+    },
+    insertEvents: (records) => Effect.sync(() => insertRecords(records)),
     events: (sessionId, after, limit, options) =>
       Effect.sync(() => {
         const types = options?.types ?? []

@@ -65,7 +65,7 @@ CREATE TABLE tr_event (
   payload TEXT NOT NULL,
   artifacts TEXT,
   PRIMARY KEY (session_id, seq)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE tr_turn (
   id TEXT NOT NULL PRIMARY KEY,

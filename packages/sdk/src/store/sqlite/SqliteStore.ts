@@ -97,7 +97,7 @@ const makeRead =
         try {
           db.exec("BEGIN")
           rows.state.now = clock.currentTimeMillisUnsafe()
-          const exit = runRows(Effect.suspend(() => program(rows.tx)))
+          const exit = runRows(() => program(rows.tx))
           const defect = defectOf(exit)
           return defect === undefined ? exit : failing(defect)
         } catch (error) {
