@@ -32,8 +32,7 @@ describe("the client over a host in this process", () => {
       try {
         await one.run({
           workspace: stateDir,
-          connect: (options) =>
-            connectHost(() => Promise.resolve(makeInProcessTransport(embedded(stateDir))), options)
+          connect: (options) => connectHost(() => Promise.resolve(makeInProcessTransport(embedded(stateDir))), options)
         })
       } finally {
         rmSync(stateDir, { recursive: true, force: true })

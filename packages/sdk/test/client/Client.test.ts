@@ -1,6 +1,24 @@
 import { assert, describe, it } from "@effect/vitest"
-import { capabilityKeys, encodeResult, type InitializeResult, limits } from "@tackroom/protocol/run"
-import { type EmbeddedHost, connectHost, HostExited, launchHost, makeInProcessTransport } from "../../src/client/index.ts"
+import {
+  capabilityKeys,
+  encodeResult,
+  type InitializeResult,
+  limits,
+  NotFound,
+  StartupFailed
+} from "@tackroom/protocol/run"
+import { Effect, Stream } from "effect"
+import {
+  attempt,
+  connectHost,
+  type EmbeddedHost,
+  events,
+  HostExited,
+  HostService,
+  launchHost,
+  makeInProcessTransport,
+  PartialFailure
+} from "../../src/client/index.ts"
 import { clientCases } from "./clientSuite.ts"
 import { launchToy, temporary, toyHostMain } from "./ToyProgram.ts"
 
@@ -22,9 +40,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
 describe("the client over a child process", () => {
   for (const one of clientCases) {
     it(one.name, () =>
-      within((stateDir) =>
-        one.run({ workspace: stateDir, connect: (options) => launchToy(stateDir, options) })
-      )
+      within((stateDir) => one.run({ workspace: stateDir, connect: (options) => launchToy(stateDir, options) }))
     )
   }
 })
@@ -54,11 +70,9 @@ describe("launching a host", () => {
     within(async (stateDir) => {
       const missing = await failureOf(launchHost({ command: "/no/such/program", config: { stateDir } }))
       assert.strictEqual((missing as { _tag: string })._tag, "LaunchFailed")
-      const refused = await failureOf(
-        launchHost({ command: process.execPath, args: [toyHostMain], config: { stateDir, fail: "bad_config" } as never })
-      )
-      // The configuration is encoded by its schema: what it does not name is not sent.
-      assert.isUndefined(refused)
+      const refused = await failureOf(launchToy(stateDir, { env: { TOY_FAIL: "state_dir_locked" } }))
+      assert.instanceOf(refused, StartupFailed)
+      assert.strictEqual((refused as StartupFailed).reason, "state_dir_locked")
     }))
 
   it("refuses a host without a capability that is needed", () =>
@@ -81,6 +95,42 @@ describe("launching a host", () => {
       assert.instanceOf(failed, HostExited)
       assert.include((failed as HostExited).stderrTail, "@/")
     }))
+})
+
+describe("members that cannot be reached", () => {
+  it("make cancel and close throw PartialFailure with the host's map [RUN-574] [RT-355]", () =>
+    within(async (stateDir) => {
+      const host = await launchToy(stateDir)
+      const session = await host.session({ agent: "stubborn", workspace: stateDir })
+      const run = session.run("no")
+      await run.started
+      for (const attempt of [() => run.cancel(), () => session.cancel(), () => session.close()]) {
+        const failure = await failureOf(attempt())
+        assert.instanceOf(failure, PartialFailure)
+        assert.strictEqual((failure as PartialFailure).errors[session.id]?.kind, "busy")
+      }
+      await host.close()
+    }))
+})
+
+describe("the client for Effects", () => {
+  it.live("a host lives as long as its scope, and a run is a stream [RT-357]", () =>
+    Effect.gen(function* () {
+      const directory = yield* Effect.acquireRelease(Effect.sync(temporary), (it) => Effect.sync(it.remove))
+      const stateDir = directory.path
+      const layer = HostService.layer({ command: process.execPath, args: [toyHostMain], config: { stateDir } })
+      const pid = yield* Effect.gen(function* () {
+        const host = yield* HostService
+        const session = yield* attempt(() => host.session({ agent: "many", workspace: stateDir }))
+        const items = yield* Stream.runCollect(events(session.run("20")))
+        assert.isAtLeast(items.length, 20)
+        const failure = yield* Effect.flip(attempt(() => host.attach("ses_none")))
+        assert.instanceOf(failure.cause, NotFound)
+        return host.pid ?? 0
+      }).pipe(Effect.provide(layer))
+      assert.throws(() => process.kill(pid, 0))
+    }).pipe(Effect.scoped)
+  )
 })
 
 describe("the client when its host dies", () => {
