@@ -1,11 +1,10 @@
 /**
- * For workspace hosts and harness integrations that need the driver interface itself; everybody else takes
- * `createAgentRuntime` and the factories.
+ * For those who write a harness driver or host one (`@tackroom/sdk/adapters`, advanced): the driver contract, the reducer of
+ * events, and the coalescer.
  *
  * @since 0.1.0
  */
-export * from "./harness/Capabilities.ts"
 export * from "./harness/Harness.ts"
-export type * from "./store/Rows.ts"
-export type * from "./store/RuntimeStore.ts"
-export type { AgentRuntimeOptions, EmbedderOptions, PolicyDecision } from "./runtime/Options.ts"
+export { noCapabilities, type HarnessCapabilities } from "./harness/Capabilities.ts"
+export { projectEvent, type RowChange, type TurnContext } from "./store/Projection.ts"
+export { Coalescer, coalesceDefaults, type CoalesceOptions } from "./runtime/Coalescer.ts"

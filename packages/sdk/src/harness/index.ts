@@ -1,0 +1,6 @@
+/**
+ * Every harness factory of this package (`@tackroom/sdk/harnesses`). Importing it loads no harness's own SDK (RT-002).
+ *
+ * @since 0.1.0
+ */
+export * from "./scripted/index.ts"

@@ -1,0 +1,57 @@
+/**
+ * What drivers get from the runtime (10.1): asks, artifacts, secrets, notices.
+ *
+ * @since 0.1.0
+ */
+import { HarnessRejected, type HarnessError } from "@tackroom/protocol"
+import { Effect } from "effect"
+import type { HarnessContext } from "../harness/Harness.ts"
+import { Store } from "../store/Store.ts"
+import { ActiveTurns } from "./ActiveTurns.ts"
+import { Interactions } from "./Interactions.ts"
+import { Journal } from "./Journal.ts"
+import { Leases } from "./Leases.ts"
+import { Secrets } from "./Secrets.ts"
+
+export const hostLayer = Effect.gen(function* () {
+  const interactions = yield* Interactions
+  const store = yield* Store
+  const journal = yield* Journal
+  const actives = yield* ActiveTurns
+  const leases = yield* Leases
+  const secrets = yield* Secrets
+  const context: HarnessContext = {
+    ask: { permission: interactions.askPermission, question: interactions.askQuestion },
+    artifacts: {
+      put: (sessionId, mime, bytes) =>
+        store.putArtifact(sessionId, mime, bytes).pipe(
+          Effect.map((row) => {
+            journal.hold(row)
+            return row.id
+          }),
+          (error): Effect.Effect<never.pipe(Effect.catch(HarnessError> =>
+            Effect.fail(
+              new HarnessRejected({
+                harness: "runtime",
+                operation: "artifacts.put",
+                detail: error.message,
+                retryable: true
+              })
+            )))
+        )
+    },
+    secrets: { get: secrets.get },
+    notice: (sessionId, event) =>
+      Effect.suspend(() => {
+        const active = actives.get(sessionId)
+        // While a turn runs its log keeps the order; a notice is still outside the turn.
+        const before = active === undefined || active.ending ? Effect.void : Effect.ignore(active.log.flush)
+        return Effect.flatMap(before, () =>
+          journal.outside(sessionId, [event]).pipe(Effect.catch((error) =>
+            Effect.logWarning("A notice of a harness could not be journaled", error)))
+        )
+      }),
+    instanceId: leases.owner
+  }
+  return context
+})

@@ -1,0 +1,247 @@
+/**
+ * The harness's side of a session: opened once per process, bound before the first prompt (RT-045), resumed exactly or not
+ * at all (HRN-004). Output between turns is journaled from here (RT-146).
+ *
+ * @since 0.1.0
+ */
+import {
+  HarnessContextLost,
+  HarnessTimeout,
+  type HarnessError,
+  type ResumeUnconfirmed,
+  type RuntimeError,
+  type SessionMissing
+} from "@tackroom/protocol"
+import { isTerminalType, type EventPayload, type HarnessRef } from "@tackroom/protocol/events"
+import { Context, Deferred, Effect, Exit, FiberMap, Layer, Stream } from "effect"
+import { harnessKey, type HarnessDriver, type NativeSession, type OpenSession } from "../harness/Harness.ts"
+import { HarnessRegistry } from "../harness/HarnessRegistry.ts"
+import type { BindingRow, SessionRow } from "../store/Rows.ts"
+import type { StoreFailure } from "../store/RuntimeStore.ts"
+import { Store } from "../store/Store.ts"
+import { ActiveTurns, type Opened } from "./ActiveTurns.ts"
+import { Journal } from "./Journal.ts"
+import { Minting } from "./Minting.ts"
+import { Options } from "./Options.ts"
+
+export const harnessOf = (row: Pick<SessionRow, "harnessId" | "access">): HarnessRef => ({
+  id: row.harnessId,
+  access: row.access
+})
+
+/** Everything a driver needs to open a session. */
+export const openInputOf = (
+  row: Pick<SessionRow, "id" | "workspaceId" | "directory" | "title" | "config">
+): OpenSession => ({
+  sessionId: row.id,
+  workspaceId: row.workspaceId,
+  directory: row.directory,
+  ...(row.config.model === undefined ? {} : { model: row.config.model.modelID }),
+  ...(row.config.variant === undefined ? {} : { variant: row.config.variant }),
+  ...(row.config.agent === undefined ? {} : { agent: row.config.agent }),
+  ...(row.config.instructions === undefined ? {} : { instructions: row.config.instructions }),
+  ...(row.config.permissionMode === undefined ? {} : { permissionMode: row.config.permissionMode }),
+  ...(row.title === null ? {} : { title: row.title })
+})
+
+export type OpenFailure = HarnessError | SessionMissing | ResumeUnconfirmed | HarnessContextLost | StoreFailure
+
+export class NativeSessions extends Context.Service<
+  NativeSessions,
+  {
+    /** The open harness session, if there is one in this process. */
+    readonly opened: (sessionId: string) => Opened | undefined
+    /** Opens a new one for a row that is not stored yet; the binding is put by `bind`. */
+    readonly openNew: (row: SessionRow) => Effect.Effect<Opened & { readonly native: NativeSession }, HarnessError>
+    readonly bind: (sessionId: string, opened: Opened) => Effect.Effect<void, StoreFailure>
+    /** Opens or resumes; single flight per session. `fresh`: a lost conversation may be replaced (allowFreshContext). */
+    readonly ensure: (
+      row: SessionRow,
+      options?: { readonly fresh?: boolean }
+    ) => Effect.Effect<{ readonly opened: Opened; readonly reset: boolean }, OpenFailure>
+    /** Ends the harness's side. */
+    readonly close: (sessionId: string) => Effect.Effect<void, HarnessError>
+    readonly forget: (sessionId: string) => void
+    readonly driver: (row: Pick<SessionRow, "harnessId" | "access">) => Effect.Effect<HarnessDriver, HarnessError>
+    readonly sessions: () => Iterable<string>
+  }
+>()("@tackroom/sdk/runtime/NativeSessions") {
+  static readonly layer = Layer.effect(
+    NativeSessions,
+    Effect.gen(function* () {
+      const registry = yield* HarnessRegistry
+      const store = yield* Store
+      const journal = yield* Journal
+      const options = yield* Options
+      const actives = yield* ActiveTurns
+      const minting = yield* Minting
+      const open = new Map<string, Opened>()
+      const flights = new Map<
+        string,
+        Deferred.Deferred<{ readonly opened: Opened; readonly reset: boolean }, OpenFailure>
+      >()
+      const listeners = yield* FiberMap.make<string, void>()
+      const listen = yield* FiberMap.runtime(listeners)()
+
+      const within = <A, E>(
+        ref: HarnessRef,
+        operation: string,
+        effect: Effect.Effect<A, E>
+      ): Effect.Effect<A, E | HarnessTimeout> =>
+        Effect.timeoutOrElse(effect, {
+          duration: options.openTimeoutMs,
+          orElse: () => Effect.fail(new HarnessTimeout({ harness: harnessKey(ref), operation }))
+        })
+
+      const bindingOf = (row: SessionRow, native: NativeSession): BindingRow => ({
+        workspaceId: row.workspaceId,
+        directory: row.directory,
+        sessionId: row.id,
+        connectionId: harnessKey(harnessOf(row)),
+        upstreamSessionId: native.upstreamSessionId,
+        upstreamState: native.upstreamState,
+        ...(native.ownerKey === undefined ? {} : { ownerKey: native.ownerKey })
+      })
+
+      const openNew = Effect.fnUntraced(function* (row: SessionRow) {
+        const ref = harnessOf(row)
+        const driver = yield* registry.driver(ref)
+        const native = yield* within(ref, "openSession", driver.openSession(openInputOf(row)))
+        const capabilities = yield* driver.capabilities({ directory: row.directory, sessionId: row.id })
+        return { driver, capabilities, binding: bindingOf(row, native), native }
+      })
+
+      /** What arrives between turns joins the turn before it (RT-146). */
+      const between = (sessionId: string, opened: Opened): Effect.Effect<void> => {
+        let last: string | undefined
+        return opened.driver.betweenTurns(opened.binding).pipe(
+          Stream.runForEachArray((events) =>
+            Effect.gen(function* () {
+              const payloads = events.filter(
+                (event): event is EventPayload & typeof event =>
+                  !isTerminalType(event.type) && event.type !== "session-status"
+              )
+              if (payloads.length === 0) return
+              const active = actives.get(sessionId)
+              if (active !== undefined && !active.ending) {
+                for (const payload of payloads) active.log.accept(payload)
+                return
+              }
+              const row = yield* store.getSession(sessionId)
+              last = row?.lastTurn?.turnId ?? last
+              yield* journal.outside(sessionId, payloads, last === undefined ? {} : { afterTurn: last })
+            })
+          ),
+          Effect.catchCause((cause) => Effect.logWarning("A harness stopped reporting between turns", cause))
+        )
+      }
+
+      const keep = (sessionId: string, opened: Opened): void => {
+        open.set(sessionId, opened)
+        listen(sessionId, between(sessionId, opened))
+      }
+
+      const bind = (sessionId: string, opened: Opened): Effect.Effect<void, StoreFailure> =>
+        Effect.map(
+          store.putBinding(opened.binding as BindingRow, {
+            sessionId,
+            operationId: minting.uuid(),
+            state: "created",
+            upstreamSessionId: opened.binding.upstreamSessionId
+          }),
+          () => keep(sessionId, opened)
+        )
+
+      const resume = Effect.fnUntraced(function* (row: SessionRow, binding: BindingRow, fresh: boolean) {
+        const ref = harnessOf(row)
+        const driver = yield* registry.driver(ref)
+        const capabilities = yield* driver.capabilities({ directory: row.directory, sessionId: row.id })
+        const native: Effect.Effect<
+          NativeSession,
+          HarnessError | SessionMissing | ResumeUnconfirmed | HarnessContextLost
+        > =
+          capabilities.resume === "none"
+            ? row.lastTurn === null
+              ? driver.openSession(openInputOf(row))
+              : Effect.fail(new HarnessContextLost({ harness: harnessKey(ref), operation: "resumeSession" }))
+            : driver.resumeSession(binding)
+        const attempt = yield* Effect.result(within(ref, "resumeSession", native))
+        let reset = false
+        let answer: NativeSession
+        if (attempt._tag === "Success") answer = attempt.success
+        else {
+          const error = attempt.failure
+          const again =
+            (error._tag === "SessionMissing" && (binding.upstreamState === "pending" || fresh)) ||
+            (error._tag === "HarnessContextLost" && fresh)
+          if (!again) return yield* Effect.fail(error)
+          answer = yield* within(ref, "openSession", driver.openSession(openInputOf(row)))
+          reset = binding.upstreamState !== "pending"
+        }
+        const opened: Opened = { driver, capabilities, binding: bindingOf(row, answer) }
+        const same =
+          opened.binding.upstreamSessionId === binding.upstreamSessionId &&
+          opened.binding.upstreamState === binding.upstreamState
+        if (same) keep(row.id, opened)
+        else yield* bind(row.id, opened)
+        return { opened, reset }
+      })
+
+      const ensure = (
+        row: SessionRow,
+        how: { readonly fresh?: boolean } = {}
+      ): Effect.Effect<{ readonly opened: Opened; readonly reset: boolean }, OpenFailure> =>
+        Effect.suspend(() => {
+          const ready = open.get(row.id)
+          if (ready !== undefined) return Effect.succeed({ opened: ready, reset: false })
+          const flight = flights.get(row.id)
+          if (flight !== undefined) return Deferred.await(flight)
+          const deferred = Deferred.makeUnsafe<{ readonly opened: Opened; readonly reset: boolean }, OpenFailure>()
+          flights.set(row.id, deferred)
+          return Effect.gen(function* () {
+            const binding = yield* store.binding(row.id)
+            if (binding !== undefined) return yield* resume(row, binding, how.fresh === true)
+            const opened = yield* openNew(row)
+            yield* bind(row.id, opened)
+            return { opened: opened as Opened, reset: false }
+          }).pipe(
+            Effect.onExit((exit) =>
+              Effect.sync(() => {
+                flights.delete(row.id)
+                Deferred.doneUnsafe(deferred, exit)
+              })
+            )
+          )
+        })
+
+      return NativeSessions.of({
+        opened: (sessionId) => open.get(sessionId),
+        openNew,
+        bind,
+        ensure,
+        close: (sessionId) =>
+          Effect.suspend(() => {
+            const opened = open.get(sessionId)
+            open.delete(sessionId)
+            return opened === undefined
+              ? Effect.void
+              : Effect.ensuring(
+                  opened.driver.closeSession(opened.binding),
+                  Effect.asVoid(FiberMap.remove(listeners, sessionId))
+                )
+          }),
+        forget: (sessionId) => {
+          open.delete(sessionId)
+        },
+        driver: (row) => registry.driver(harnessOf(row)),
+        sessions: () => open.keys()
+      })
+    })
+  )
+}
+
+/** Whether an exit carries a failure of the runtime's own table. */
+export const failureOf = (exit: Exit.Exit<unknown, RuntimeError>): RuntimeError | undefined => {
+  const found = Exit.findErrorOption(exit)
+  return found._tag === "Some" ? found.value : undefined
+}
