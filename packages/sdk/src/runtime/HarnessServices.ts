@@ -29,7 +29,7 @@ export const hostLayer = Effect.gen(function* () {
             journal.hold(row)
             return row.id
           }),
-          (error): Effect.Effect<never.pipe(Effect.catch(HarnessError> =>
+          Effect.catch((error): Effect.Effect<never, HarnessError> =>
             Effect.fail(
               new HarnessRejected({
                 harness: "runtime",
@@ -37,7 +37,8 @@ export const hostLayer = Effect.gen(function* () {
                 detail: error.message,
                 retryable: true
               })
-            )))
+            )
+          )
         )
     },
     secrets: { get: secrets.get },
@@ -47,8 +48,9 @@ export const hostLayer = Effect.gen(function* () {
         // While a turn runs its log keeps the order; a notice is still outside the turn.
         const before = active === undefined || active.ending ? Effect.void : Effect.ignore(active.log.flush)
         return Effect.flatMap(before, () =>
-          journal.outside(sessionId, [event]).pipe(Effect.catch((error) =>
-            Effect.logWarning("A notice of a harness could not be journaled", error)))
+          journal
+            .outside(sessionId, [event])
+            .pipe(Effect.catch((error) => Effect.logWarning("A notice of a harness could not be journaled", error)))
         )
       }),
     instanceId: leases.owner
