@@ -133,21 +133,33 @@ export const runRules: ReadonlyArray<Requirement> = [
   { id: "RUN-258", title: "a lost call has an unknown outcome", open: mcp },
   { id: "RUN-259", title: "a server is stopped by the ladder", open: mcp },
   // 11 Application callbacks
-  { id: "RUN-280", title: "descriptors are durable, functions bound to a connection", open: callbacks },
+  {
+    id: "RUN-280",
+    title: "descriptors are durable, functions bound to a connection",
+    remains: "the host's half comes with application callbacks"
+  },
   { id: "RUN-281", title: "a tool name belongs to its first owner", open: callbacks },
   { id: "RUN-282", title: "an owner's new version is a binding change", open: callbacks },
   { id: "RUN-283", title: "a bad schema applies nothing", open: callbacks },
   { id: "RUN-284", title: "a call event follows its checks in order", open: callbacks },
   { id: "RUN-285", title: "invocation ids cannot be guessed", open: callbacks },
   { id: "RUN-286", title: "a result is accepted once, from whom was asked", open: callbacks },
-  { id: "RUN-287", title: "an oversize output is an unknown outcome", open: callbacks },
+  {
+    id: "RUN-287",
+    title: "an oversize output is an unknown outcome",
+    remains: "the host's half comes with application callbacks"
+  },
   { id: "RUN-288", title: "a failed callback is never called again", open: callbacks },
   { id: "RUN-289", title: "callback errors are cut, cleaned and redacted", open: callbacks },
   { id: "RUN-290", title: "pending invocations are bounded", open: callbacks },
   { id: "RUN-291", title: "callbacks have two clocks and bounded progress", open: callbacks },
   { id: "RUN-292", title: "a cancelled callback is settled without waiting", open: callbacks },
   { id: "RUN-293", title: "an unbound tool is not run", open: callbacks },
-  { id: "RUN-294", title: "the SDK binds again before it is ready", open: callbacks },
+  {
+    id: "RUN-294",
+    title: "the SDK binds again before it is ready",
+    remains: "the host's half comes with application callbacks"
+  },
   { id: "RUN-295", title: "only the journal's end proves an effect", open: callbacks },
   { id: "RUN-296", title: "what version one of callbacks leaves out", open: callbacks },
   // 12 Agents

@@ -9,8 +9,6 @@ const http = "comes with the HTTP service"
 const goals = "comes with goals"
 const mcp = "comes with MCP servers"
 const commands = "comes with MCP servers and file commands"
-const callbacks = "comes with application callbacks"
-const memory = "comes with memory"
 
 export const runtimeRules: ReadonlyArray<Requirement> = [
   // 1 Package
@@ -242,15 +240,23 @@ export const runtimeRules: ReadonlyArray<Requirement> = [
   { id: "RT-335", title: "the hub refuses a foreign contract version" },
   { id: "RT-336", title: "stream frames are in the form every decoder reads", open: http },
   // 15 Clients
-  { id: "RT-350", title: "callbacks are handled while a request waits", open: callbacks },
+  {
+    id: "RT-350",
+    title: "callbacks are handled while a request waits",
+    remains: "over a real host it comes with application callbacks"
+  },
   { id: "RT-351", title: "after a host exit the client restores everything before ready" },
   { id: "RT-352", title: "only named mutations are repeated; others reject at once" },
   { id: "RT-353", title: "each event is yielded once over restarts" },
   { id: "RT-354", title: "already resolved counts when it is our answer" },
   { id: "RT-355", title: "member errors become a partial failure" },
-  { id: "RT-356", title: "callback failures are sent without stacks", open: callbacks },
+  {
+    id: "RT-356",
+    title: "callback failures are sent without stacks",
+    remains: "over a real host it comes with application callbacks"
+  },
   { id: "RT-357", title: "closing the client ends its child and rejects waiters" },
-  { id: "RT-358", title: "a memory scope switches memory on", open: memory },
+  { id: "RT-358", title: "a memory scope switches memory on", remains: "the host refuses memory until it comes" },
   { id: "RT-360", title: "the browser client reconnects from its cursor", open: http },
   { id: "RT-361", title: "a replaced journal is told as a reset", open: http },
   { id: "RT-362", title: "browser mutations repeat under one key", open: http },
