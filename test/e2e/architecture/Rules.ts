@@ -53,7 +53,9 @@ export const meaninglessNames = ["util", "utils", "helper", "helpers", "common",
 export const entryModules = [
   /\/(?:index|main|cli)\.ts$/,
   /^packages\/sdk\/src\/(?:effect|capabilities|adapters)\.ts$/,
-  /^packages\/sdk\/src\/platform\/(?:node|browser)\.ts$/
+  /^packages\/sdk\/src\/platform\/(?:node|browser)\.ts$/,
+  // A contract kit is called like the function that it exports.
+  /^packages\/sdk\/src\/testing\/(?:store|harness|adapter)Contract[A-Za-z]*\.ts$/
 ]
 
 /** Globals that hide an input or an output. Time comes from `Clock`, chance from a passed-in source, variables from the edge. */
