@@ -20,7 +20,7 @@ export const attempt = <A>(call: (signal: AbortSignal) => PromiseLike<A>): Effec
   Effect.tryPromise({ try: call, catch: (cause) => new ClientFailed({ cause }) })
 
 /** The events of a run. Interrupting the stream stops watching, not the run. */
-export const events = (run: Run): Stream.Stream<RunItem, ClientFailed> =>
+export const runEvents = (run: Run): Stream.Stream<RunItem, ClientFailed> =>
   Stream.fromAsyncIterable(run, (cause) => new ClientFailed({ cause }))
 
 const scoped = (open: () => Promise<Host>): Effect.Effect<Host, ClientFailed, Scope.Scope> =>

@@ -15,7 +15,7 @@ export {
   PartialFailure,
   ProtocolViolation
 } from "./ClientErrors.ts"
-export { attempt, ClientFailed, events, HostService } from "./ClientLayer.ts"
+export { attempt, ClientFailed, HostService, runEvents } from "./ClientLayer.ts"
 export {
   type Agent,
   type AgentOptions,

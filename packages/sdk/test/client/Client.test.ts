@@ -12,12 +12,12 @@ import {
   attempt,
   connectHost,
   type EmbeddedHost,
-  events,
   HostExited,
   HostService,
   launchHost,
   makeInProcessTransport,
-  PartialFailure
+  PartialFailure,
+  runEvents
 } from "../../src/client/index.ts"
 import { clientCases } from "./clientSuite.ts"
 import { launchToy, temporary, toyHostMain } from "./ToyProgram.ts"
@@ -122,7 +122,7 @@ describe("the client for Effects", () => {
       const pid = yield* Effect.gen(function* () {
         const host = yield* HostService
         const session = yield* attempt(() => host.session({ agent: "many", workspace: stateDir }))
-        const items = yield* Stream.runCollect(events(session.run("20")))
+        const items = yield* Stream.runCollect(runEvents(session.run("20")))
         assert.isAtLeast(items.length, 20)
         const failure = yield* Effect.flip(attempt(() => host.attach("ses_none")))
         assert.instanceOf(failure.cause, NotFound)

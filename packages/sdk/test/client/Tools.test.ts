@@ -118,7 +118,7 @@ describe("tools of the application", () => {
       calling.requests.map((request) => request.method),
       ["initialize", "application/register", "agent/register", "agent/register"]
     )
-    const [descriptor] = calling.requests[1]?.params["tools"] as ReadonlyArray<Record<string, unknown>>
+    const [descriptor] = calling.requests[1]!.params["tools"] as ReadonlyArray<Record<string, unknown>>
     assert.strictEqual(descriptor?.["qualified_name"], "app.add")
     const schema = descriptor?.["input_schema"] as { type: string; properties: object }
     assert.strictEqual(schema.type, "object")
@@ -180,14 +180,14 @@ describe("tools of the application", () => {
     const large = await withTool(define(() => "x".repeat(limits.applicationResultBytes)))
     large.invoke("inv_1", "odd.one", {})
     const [tooLarge] = await large.heard(1)
-    assert.strictEqual((tooLarge?.params["error"] as { code: string }).code, "result_too_large")
+    assert.strictEqual((tooLarge!.params["error"] as { code: string }).code, "result_too_large")
 
     const cyclic: Record<string, unknown> = {}
     cyclic["self"] = cyclic
     const strange = await withTool(define(() => cyclic))
     strange.invoke("inv_1", "odd.one", {})
     const [invalid] = await strange.heard(1)
-    assert.strictEqual((invalid?.params["error"] as { code: string }).code, "result_invalid")
+    assert.strictEqual((invalid!.params["error"] as { code: string }).code, "result_invalid")
   })
 
   it("tell progress, hear of a cancel, and never block the reader [RT-350] [RUN-570]", async () => {

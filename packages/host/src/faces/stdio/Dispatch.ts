@@ -3,6 +3,7 @@
  * serves it. Owns no state and no transport; an embedded host calls the same handlers through `embed`.
  */
 import {
+  AlreadyInitialized,
   type Capabilities,
   capabilityName,
   decodeNotification,
@@ -10,11 +11,13 @@ import {
   effectiveWaitMs,
   encodeResult,
   type Handlers,
+  InvalidParams,
   isMethodName,
   isNotificationName,
   MethodNotFound,
   type MethodName,
   methods,
+  NotInitialized,
   type NotificationParams,
   type ParamsOf,
   requestKind,
@@ -127,15 +130,34 @@ export const makeTakeNotification =
     return options.onApplicationProgress?.(decoded.success) === true ? "taken" : "dropped"
   }
 
-/** Serves one request without a connection: params and result in wire form, waits for their time (RUN-590). */
-export const embed = (prepare: Prepare): ((method: string, params: unknown) => Effect.Effect<unknown, RunError>) => {
-  const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-    typeof value === "object" && value !== null && !Array.isArray(value)
+/** A caller in this process: requests one by one, params and results in wire form. */
+export type EmbeddedCall = (method: string, params: unknown) => Effect.Effect<unknown, RunError>
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const notAnObject = { path: "", expected: "an object" }
+
+/** Serves a caller in this process: the same checks and errors as on a pipe, without its order and its limits (RUN-590). */
+export const embed = (prepare: Prepare, onInitialized: () => void = () => undefined): EmbeddedCall => {
+  let initialized = false
   return (method, params) =>
     Effect.suspend(() => {
-      const prepared = prepare(method, isObject(params) ? params : {})
+      if (method === "initialize" ? initialized : !initialized) {
+        return Effect.fail(initialized ? new AlreadyInitialized({}) : new NotInitialized({}))
+      }
+      if (params !== undefined && !isObject(params)) {
+        return Effect.fail(new InvalidParams({ ...notAnObject, issues: [notAnObject] }))
+      }
+      const prepared = prepare(method, params ?? {})
       if (prepared._tag === "Impossible") return Effect.fail(prepared.error)
       const result = prepared._tag === "Wait" ? waitReady(prepared.handler, prepared.waitMs) : prepared.effect
-      return Effect.map(result, (value) => prepared.encode(value as never))
+      return Effect.map(result, (value) => {
+        if (method === "initialize") {
+          initialized = true
+          onInitialized()
+        }
+        return prepared.encode(value as never)
+      })
     })
 }

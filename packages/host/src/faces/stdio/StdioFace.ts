@@ -75,8 +75,8 @@ interface Request {
 
 /** What a client is told to wait when too much is pending. */
 const busyRetryMs = 100
-/** How long the last answers may take to be read after everything was answered. */
-const lastWriteMs = 1_000
+/** After the interruption: how long answers may take to come, and then to be read. */
+const lastAnswersMs = 500
 
 export const makeStdioFace = (options: StdioFaceOptions): Effect.Effect<StdioFace, never, Scope.Scope> =>
   Effect.acquireRelease(
@@ -90,13 +90,17 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
   const { input, output, prepare, takeNotification, counters, log } = options
   const lanes = new RequestLanes<Request>()
   const running = new Set<Fiber.Fiber<unknown, unknown>>()
+  /** Waits with a timer or a watch. */
+  const parked = new Set<Request>()
   const ended = Deferred.makeUnsafe<EndReason>()
   let initialized = false
+  let announced = false
   let draining = false
   let finishing = false
   let reason: EndReason = "stopped"
   let pumping = false
   let deadline: NodeJS.Timeout | undefined
+  let giveUp = (): void => undefined
 
   const writer = makeFrameWriter({
     output,
@@ -209,6 +213,7 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
   }
 
   const release = (request: Request): void => {
+    parked.delete(request)
     clearTimeout(request.timer)
     request.watch?.interruptUnsafe()
     request.watch = undefined
@@ -225,7 +230,8 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
         return
       case "Answer":
         writer.send(action.frame)
-        if (action.entry.barrier && initialized) {
+        if (action.entry.barrier && initialized && !announced) {
+          announced = true
           options.onInitialized?.()
         }
         return
@@ -238,6 +244,7 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
       case "Timer": {
         const { entry } = action
         if (entry.data === undefined) return
+        parked.add(entry.data)
         entry.data.timer = setTimeout(() => {
           lanes.elapsed(entry)
           pump()
@@ -260,12 +267,21 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
     if (draining && lanes.idle) finish()
   }
 
+  /** A handler that throws before there is an effect is a bug, and costs one answer, not the connection. */
+  const guarded = (method: string, make: () => Prepared): Prepared => {
+    try {
+      return make()
+    } catch (defect) {
+      return { _tag: "Impossible", error: internal(method, outline(Cause.die(defect))) }
+    }
+  }
+
   const request = (id: RequestId, method: string, params: FrameParams, bytes: number) => {
     if (lanes.isFull(bytes)) {
       counters.busyAnswers += 1
       return lanes.arriveAnswered(writtenError(id, new Busy({ retryAfterMs: busyRetryMs })))
     }
-    const prepared = prepare(method, params)
+    const prepared = guarded(method, () => prepare(method, params))
     const data: Request = { id, method, prepared, timer: undefined, watch: undefined }
     lanes.arrive({
       kind: prepared._tag === "Call" ? prepared.kind : prepared._tag === "Wait" ? "wait" : "ordinary",
@@ -337,15 +353,15 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
     stop("eof")
   }
 
+  /** Everything is answered, or its time is over: what is written may still be read until the last deadline. */
   const finish = (): void => {
     if (finishing) return
     finishing = true
-    clearTimeout(deadline)
     writer.flush()
     const last = runFork(Effect.ignore(output.below(0)))
-    const giveUp = setTimeout(() => last.interruptUnsafe(), lastWriteMs)
+    giveUp = () => last.interruptUnsafe()
     last.addObserver(() => {
-      clearTimeout(giveUp)
+      clearTimeout(deadline)
       Deferred.doneUnsafe(ended, Exit.succeed(reason))
     })
   }
@@ -359,8 +375,10 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
     options.onDraining?.()
     deadline = setTimeout(() => {
       for (const fiber of running) fiber.interruptUnsafe()
-      // What does not even answer its interruption, or waits for a reader that never reads, is left.
-      deadline = setTimeout(finish, lastWriteMs)
+      deadline = setTimeout(() => {
+        finish()
+        deadline = setTimeout(() => giveUp(), lastAnswersMs)
+      }, lastAnswersMs)
     }, options.drainMs ?? 2_500)
     lanes.stop()
     pump()
@@ -391,6 +409,7 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
       detach()
       broken.interruptUnsafe()
       for (const fiber of running) fiber.interruptUnsafe()
+      for (const request of parked) release(request)
     }
   }
 }
