@@ -312,14 +312,16 @@ interface Seen {
   readonly lane: string | null
   readonly mutating: boolean
   readonly waitMs: number
+  /** Answered. */
   done: boolean
+  effective?: boolean
   deadline?: number
 }
 
 const written = (id: number) => ({ frame: String(id), bytes: 10 })
 
 /** Plays a sequence over the machine with a clock of its own and checks the rules after every event. */
-const play = (ops: ReadonlyArray<Op>) => {
+const play = (ops: ReadonlyArray<Op>, prompt = false) => {
   const limits: LaneLimits = {
     pendingRequests: 12,
     pendingBytes: 1_000,
@@ -358,7 +360,10 @@ const play = (ops: ReadonlyArray<Op>) => {
             for (let earlier = 0; earlier < id; earlier++) {
               const other = seen[earlier]!
               const same = mine.kind === "control" ? other.lane === mine.lane && mine.lane !== null : false
-              assert.isFalse(same && other.mutating && other.kind !== "wait" && !other.done, "passed its own session")
+              assert.isFalse(
+                same && other.mutating && other.kind !== "wait" && other.effective !== true,
+                "passed its own session"
+              )
             }
             running.push(action.entry)
             break
@@ -389,8 +394,24 @@ const play = (ops: ReadonlyArray<Op>) => {
         }
       }
     }
+    if (prompt) unsent = 0
     lanes.output(unsent)
+    if (prompt) return settle()
     if (lanes.take().length > 0) assert.fail("output without a change caused an action")
+  }
+  /** Looks end at once and say "not ready"; the reader takes everything. Then nothing may wait without a reason. */
+  const settle = (): void => {
+    const looked = checking.splice(0)
+    for (const entry of looked) lanes.checked(entry, false, () => written(entry.data!))
+    if (looked.length > 0) return perform()
+    const open = seen.filter((one) => !one.done)
+    const leading = open.findIndex((one) => one.kind !== "wait")
+    assert.isFalse(leading > 0, "a wait is parked although another request is behind it")
+    // A timer that is due at this instant is still to be delivered.
+    const armed = new Set(Array.from(timers.keys(), (entry) => seen[entry.data!]))
+    for (const one of leading === -1 ? open : []) {
+      assert.isTrue((one.deadline ?? Infinity) > now || armed.has(one), "a wait is held past its time")
+    }
   }
   const act = (event: () => void) => {
     events += 1
@@ -433,7 +454,8 @@ const play = (ops: ReadonlyArray<Op>) => {
         const entry = pick(running, op.pick)
         if (entry === undefined) return
         running.splice(running.indexOf(entry), 1)
-        seen[entry.data!] = { ...seen[entry.data!]!, done: true }
+        // Its effect is there; its answer may still wait for its turn.
+        seen[entry.data!]!.effective = true
         return act(() => lanes.finished(entry, written(entry.data!)))
       }
       case "checked": {
@@ -492,6 +514,20 @@ describe("RequestLanes over random sequences", () => {
           seen.map((_, id) => id)
         )
         assert.isAtMost(checks, 2 * events + seen.length)
+      }),
+    { arbitrary: { runs: 500, size: 120 } }
+  )
+
+  it.effect.prop(
+    "parks a wait only while nothing else is behind it, and never past its time [RUN-033] [RUN-034] [RUN-036]",
+    [Schema.Array(Op).check(Schema.isMaxLength(120))],
+    ([ops]) =>
+      Effect.sync(() => {
+        const { seen, answers } = play(ops, true)
+        assert.deepStrictEqual(
+          answers,
+          seen.map((_, id) => id)
+        )
       }),
     { arbitrary: { runs: 500, size: 120 } }
   )

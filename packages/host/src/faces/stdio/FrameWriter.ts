@@ -75,6 +75,3 @@ export const makeFrameWriter = (options: FrameWriterOptions): FrameWriter => {
     flush
   }
 }
-
-/** Waits until the reader took everything or is gone. */
-export const drained = (output: ProtocolOutput): Effect.Effect<void> => Effect.ignore(output.below(0))
