@@ -13,5 +13,5 @@ export default defineConfig({
   minify: false,
   treeshake: true,
   outExtensions: () => ({ js: ".mjs" }),
-  deps: { alwaysBundle: [/.*/], neverBundle: ["better-sqlite3"] }
+  deps: { alwaysBundle: [/.*/], neverBundle: ["better-sqlite3"], onlyBundle: false }
 })

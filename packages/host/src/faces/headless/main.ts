@@ -43,16 +43,17 @@ export const headless = async (args: ReadonlyArray<string>): Promise<number> => 
     })
   }
 
-  const [{ run }, { styleOf }, { openTerminal }, { hostState }, { version }, { Effect }, os] = await Promise.all([
-    import("./Headless.ts"),
-    import("./Style.ts"),
-    import("./Terminal.ts"),
-    import("../../command/StateHome.ts"),
-    import("../../command/Version.ts"),
-    import("effect"),
-    import("node:os")
-  ])
-  void Effect.runPromise(output.closed).then(() => cancel.abort())
+  const [{ run }, { styleOf }, { openTerminal }, { hostState }, { version }, { flushed, whenClosed }, os] =
+    await Promise.all([
+      import("./Headless.ts"),
+      import("./Style.ts"),
+      import("./Terminal.ts"),
+      import("../../command/StateHome.ts"),
+      import("../../command/Version.ts"),
+      import("./Output.ts"),
+      import("node:os")
+    ])
+  void whenClosed(output).then(() => cancel.abort())
 
   const code = await run({
     options: parsed.options,
@@ -70,6 +71,6 @@ export const headless = async (args: ReadonlyArray<string>): Promise<number> => 
     writeErr: (text) => void stderr.write(text),
     cancelled: cancel.signal
   })
-  await Effect.runPromise(Effect.ignore(output.below(0)))
+  await flushed(output)
   return code
 }
