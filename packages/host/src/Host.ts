@@ -16,7 +16,7 @@ import {
   type HostConfig
 } from "@tackroom/protocol/run"
 import type { Interaction, TurnOutcome } from "@tackroom/protocol/events"
-import type { PolicyDecision, RuntimeStore, SessionRow, StoreOp, TurnRow } from "@tackroom/sdk/adapters"
+import type { PolicyDecision, RuntimeStore, SessionRow, StoreOp, TurnRow } from "@tackroom/sdk/effect"
 import { AgentRuntime, Hub, Recovery } from "@tackroom/sdk/effect"
 import { makeProcessOwner, ProcessOwner, type ProcessOwnerService } from "@tackroom/sdk/process"
 import { loadScenario } from "@tackroom/sdk/scenario"
@@ -227,7 +227,10 @@ export const open = (
         },
         { settleOps, budgets: HostRuntime.budgetOf }
       )
-    ).pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
+    )
+    // Turns that run when the host closes are left to its next start (D-7).
+    yield* Effect.addFinalizer(() => Context.get(services, AgentRuntime).shutdown({ turns: "leave" }))
+    yield* Context.get(services, AgentRuntime).ready.pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
     const runtime = yield* Effect.provide(HostRuntime.make, services).pipe(
       Effect.mapError((cause) => storageFailed(state.path, cause))
     )

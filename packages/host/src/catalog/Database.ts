@@ -27,7 +27,10 @@ const failed = (file: string, cause: unknown) =>
 const migrate = (db: Database.Database, steps: ReadonlyArray<SchemaStep>): void => {
   db.exec("CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT")
   const applied = new Set(
-    db.prepare<[], { readonly name: string }>("SELECT name FROM migration").all().map((row) => row.name)
+    db
+      .prepare<[], { readonly name: string }>("SELECT name FROM migration")
+      .all()
+      .map((row) => row.name)
   )
   const unknown = [...applied].find((name) => !steps.some((step) => step.name === name))
   if (unknown !== undefined) throw new Error(`it was written by a newer version (${unknown})`)

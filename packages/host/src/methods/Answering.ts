@@ -38,7 +38,7 @@ export const answering =
       const answer = known(squashed, context, operation, ref)
       if (answer !== undefined && answer._tag !== "InternalFailure") return Effect.fail(answer)
       return Effect.andThen(
-        Effect.logError("a request failed inside the host", { operation, ref, cause: Cause.pretty(cause) }),
+        Effect.logError(`${operation} failed inside the host (${ref})`, cause),
         Effect.fail(answer ?? new InternalFailure({ ref }))
       )
     })

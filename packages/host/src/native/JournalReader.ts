@@ -3,7 +3,7 @@
  * that a transcript read from the journal equals the one that was lived (AGT-002).
  */
 import type { EventPayload } from "@tackroom/protocol/events"
-import type { EventRow, RuntimeStore } from "@tackroom/sdk/adapters"
+import type { EventRow, RuntimeStore } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
 
 type Mutable = Record<string, unknown> | Array<unknown>

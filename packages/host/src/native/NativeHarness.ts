@@ -11,13 +11,13 @@
 import { HarnessUnavailable, type HarnessError } from "@tackroom/protocol"
 import type { HarnessEvent } from "@tackroom/protocol/events"
 import { noCapabilities } from "@tackroom/sdk/capabilities"
+import type { RuntimeStore } from "@tackroom/sdk/effect"
 import {
   type Barrier,
   type HarnessContext,
   type HarnessDriver,
   type HarnessFactory,
   type HarnessItem,
-  type RuntimeStore,
   type TurnInput,
   makeBarrier
 } from "@tackroom/sdk/adapters"

@@ -14,7 +14,7 @@ import {
   type RespondParams,
   type RespondResult
 } from "@tackroom/protocol/run"
-import type { InteractionRow, PermissionSubject, QuestionSubject } from "@tackroom/sdk/adapters"
+import type { InteractionRow, PermissionSubject, QuestionSubject } from "@tackroom/sdk/effect"
 import { Clock, Effect } from "effect"
 import type { HostSession } from "./HostRows.ts"
 import type { HostRuntime, Resolution } from "./HostRuntime.ts"

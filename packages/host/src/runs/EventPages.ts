@@ -12,7 +12,7 @@ import {
   type WireEvent
 } from "@tackroom/protocol/run"
 import type { Envelope } from "@tackroom/protocol/events"
-import type { EventRow } from "@tackroom/sdk/adapters"
+import type { EventRow } from "@tackroom/sdk/effect"
 import type { Schema } from "effect"
 
 /** What the wire form of an event needs of its envelope. */

@@ -4,8 +4,9 @@
  */
 import { mintId, type RuntimeError } from "@tackroom/protocol"
 import type { EventPayload } from "@tackroom/protocol/events"
-import type { InteractionRow, OpFailed, RuntimeStore, SessionRow, StoreOp, TurnBudget } from "@tackroom/sdk/adapters"
-import { Interactions, Sessions, Store, Turns } from "@tackroom/sdk/effect"
+import type { InteractionRow, OpFailed, RuntimeStore, SessionRow, StoreOp } from "@tackroom/sdk/effect"
+import type { TurnBudget } from "@tackroom/sdk/adapters"
+import { ActiveTurns, Interactions, Sessions, Store, Turns } from "@tackroom/sdk/effect"
 import { Clock, Effect } from "effect"
 import { randomBytes } from "node:crypto"
 
@@ -81,6 +82,7 @@ export const make = Effect.gen(function* () {
   const sessions = yield* Sessions
   const turns = yield* Turns
   const interactions = yield* Interactions
+  const actives = yield* ActiveTurns
   const { journalId } = yield* store.info
   const runtime: HostRuntime = {
     store,
@@ -135,7 +137,17 @@ export const make = Effect.gen(function* () {
         }),
         ({ status }) => ({ alreadyResolved: status === "already_resolved" })
       ),
-    phase: (sessionId) => turns.memberPhase(sessionId),
+    phase: (sessionId) => {
+      const active = actives.get(sessionId)
+      if (active === undefined) return undefined
+      const tool: { readonly name: string } | undefined = active.log.fold.openTools.values().next().value
+      return {
+        turnId: active.turn.id,
+        phase: active.phase(),
+        ...(tool === undefined ? {} : { tool: tool.name }),
+        since: active.waitingSince ?? active.turn.createdAt
+      }
+    },
     mintSessionId: Effect.map(Clock.currentTimeMillis, (now) => mintId("session", now, randomBytes(10)))
   }
   return runtime

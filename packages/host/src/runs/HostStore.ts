@@ -2,7 +2,7 @@
  * Typed access to the host's tables: reads as queries of the store extension, writes as operations that commit with a
  * call of the runtime (STO-010). It owns the names of both; `HostTables` implements them per kind of store.
  */
-import type { RuntimeStore, StoreFailure, StoreOp } from "@tackroom/sdk/adapters"
+import type { RuntimeStore, StoreFailure, StoreOp } from "@tackroom/sdk/effect"
 import type { Effect } from "effect"
 import type { HostGrant, HostRun, HostSession } from "./HostRows.ts"
 

@@ -208,11 +208,14 @@ const queries: Queries = {
     db
       .all<SessionColumns & { readonly activity: number }>(
         `SELECT h.*, s.updated_at AS activity FROM hr_session h JOIN tr_session s ON s.id = h.session_id
-         WHERE h.role = 'lead' AND (?1 IS NULL OR h.agent_id = ?1) AND (?2 OR h.closed_at IS NULL)
-           AND (?3 IS NULL OR s.updated_at < ?3 OR (s.updated_at = ?3 AND h.session_id < ?4))
-         ORDER BY s.updated_at DESC, h.session_id DESC LIMIT ?5`,
+         WHERE h.role = 'lead' AND (? IS NULL OR h.agent_id = ?) AND (? OR h.closed_at IS NULL)
+           AND (? IS NULL OR s.updated_at < ? OR (s.updated_at = ? AND h.session_id < ?))
+         ORDER BY s.updated_at DESC, h.session_id DESC LIMIT ?`,
+        agentId ?? null,
         agentId ?? null,
         includeClosed ? 1 : 0,
+        after?.activity ?? null,
+        after?.activity ?? null,
         after?.activity ?? null,
         after?.sessionId ?? null,
         limit

@@ -4,7 +4,7 @@
  * Argument strings over 4 KiB are previews; the whole JSON is an artifact, so that a person can see all of it.
  */
 import type { Interruption } from "@tackroom/protocol/run"
-import type { InteractionRow, PermissionSubject, QuestionSubject } from "@tackroom/sdk/adapters"
+import type { InteractionRow, PermissionSubject, QuestionSubject } from "@tackroom/sdk/effect"
 import type { Schema } from "effect"
 
 /** Argument strings above this many characters are shown as previews. */

@@ -6,7 +6,7 @@
  * made goes to a person, whatever the mode (AGT-121).
  */
 import type { Interaction } from "@tackroom/protocol/events"
-import type { PolicyDecision } from "@tackroom/sdk/adapters"
+import type { PolicyDecision } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
 import type { SessionSetup } from "../native/SessionSetup.ts"
 import type { HostStore } from "./HostStore.ts"

@@ -17,7 +17,7 @@ import {
   type RunWaitParams,
   type Usage
 } from "@tackroom/protocol/run"
-import type { UsageTotals } from "@tackroom/sdk/adapters"
+import type { UsageTotals } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
 import { checkCursor, pageOf, runEventOf } from "./EventPages.ts"
 import type { HostRun, HostSession } from "./HostRows.ts"

@@ -20,6 +20,7 @@ import type {
   WithdrawalReason
 } from "@tackroom/protocol/events"
 import { Data, Deferred, Effect, type Schema, type Scope, type Stream } from "effect"
+import type { RuntimeStore } from "../store/RuntimeStore.ts"
 import type { HarnessCapabilities } from "./Capabilities.ts"
 
 /**
@@ -90,6 +91,8 @@ export interface HarnessContext {
   readonly artifacts: {
     readonly put: (sessionId: string, mime: string, bytes: Uint8Array) => Effect.Effect<string, HarnessError>
   }
+  /** The session's journal, for drivers whose own record it is (native, scripted). */
+  readonly journal: Pick<RuntimeStore, "read">
   readonly secrets: { readonly get: (name: string) => Effect.Effect<string | undefined> }
   /** An event outside any turn. */
   readonly notice: (sessionId: string, event: HarnessEvent) => Effect.Effect<void>

@@ -41,6 +41,7 @@ export const hostLayer = Effect.gen(function* () {
           )
         )
     },
+    journal: store,
     secrets: { get: secrets.get },
     notice: (sessionId, event) =>
       Effect.suspend(() => {

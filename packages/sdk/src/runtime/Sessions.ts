@@ -21,7 +21,15 @@ import {
   UnsupportedOperation,
   type RuntimeError
 } from "@tackroom/protocol"
-import type { HarnessRef, ModelRef, PermissionLevel, Receipt, Session, SessionConfig } from "@tackroom/protocol/events"
+import type {
+  EventPayload,
+  HarnessRef,
+  ModelRef,
+  PermissionLevel,
+  Receipt,
+  Session,
+  SessionConfig
+} from "@tackroom/protocol/events"
 import { Context, Effect, Layer } from "effect"
 import { harnessKey } from "../harness/Harness.ts"
 import { HarnessRegistry } from "../harness/HarnessRegistry.ts"
@@ -66,6 +74,8 @@ export interface EmbeddedSession extends CreateSession {
   /** Default: the runtime's own owner. */
   readonly owner?: string | null
   readonly harnessPayload?: unknown
+  /** Journaled right after `session-created`, in the same transaction. */
+  readonly entries?: ReadonlyArray<EventPayload>
 }
 
 export interface ListSessionsInput {
@@ -349,9 +359,12 @@ export class Sessions extends Context.Service<
             const made = yield* Effect.result(
               journal.write(
                 store.createSessions(
-                  rows.map(({ head: _head, fence: _fence, ...row }) => ({
+                  rows.map(({ head: _head, fence: _fence, ...row }, i) => ({
                     row,
-                    entries: [createdEntry({ ...row, head: 0, fence: 0 })]
+                    entries: [
+                      createdEntry({ ...row, head: 0, fence: 0 }),
+                      ...(inputs[i]?.entries ?? []).map((payload): NewEntry => ({ payload }))
+                    ]
                   })),
                   write
                 )

@@ -104,9 +104,6 @@ interface ActiveTurn {
   closing: boolean
 }
 
-const contextJournal = (context: HarnessContext): SessionJournal | undefined =>
-  "journal" in context ? (context.journal as SessionJournal) : undefined
-
 const modeOf = (turn: TurnInput): "ask" | "auto" | "full" => {
   const order = ["ask", "auto", "full"] as const
   const wanted = order.find((mode) => mode === (turn.prompt.permissionMode ?? turn.config.permissionMode)) ?? "auto"
@@ -121,7 +118,7 @@ const applyUpdate = (config: SessionConfig, update: SessionConfigUpdate): Sessio
 
 const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver => {
   const choices = choicesOf(options)
-  const journal = options.journal ?? contextJournal(context)
+  const journal = options.journal ?? context.journal
   const speed = options.speed ?? 1
   const active = new Map<string, ActiveTurn>()
   const kept = new Map<string, { readonly cursor: number; readonly progress: Progress }>()
