@@ -8,6 +8,7 @@ import type {
   Command,
   ConfigOption,
   Decision,
+  EventPayload,
   ExecutionBinding,
   HarnessEvent,
   PermissionDetails,
@@ -20,7 +21,6 @@ import type {
   WithdrawalReason
 } from "@tackroom/protocol/events"
 import { Data, Deferred, Effect, type Schema, type Scope, type Stream } from "effect"
-import type { RuntimeStore } from "../store/RuntimeStore.ts"
 import type { HarnessCapabilities } from "./Capabilities.ts"
 
 /**
@@ -82,6 +82,25 @@ export interface QuestionAnswer {
   readonly answers: ReadonlyArray<ReadonlyArray<string>> | null
 }
 
+/** One page of a session's journal; a `RuntimeStore` has it. @since 0.1.0 */
+export interface SessionJournal {
+  readonly read: (
+    sessionId: string,
+    after: number,
+    limit: number
+  ) => Effect.Effect<
+    {
+      readonly events: ReadonlyArray<{
+        readonly seq: number
+        readonly turnId: string | null
+        readonly payload: EventPayload
+      }>
+      readonly head: number
+    },
+    { readonly message: string }
+  >
+}
+
 export interface HarnessContext {
   readonly ask: {
     readonly permission: (ask: PermissionAsk) => Effect.Effect<PermissionDecision, Withdrawn | HarnessError>
@@ -92,7 +111,7 @@ export interface HarnessContext {
     readonly put: (sessionId: string, mime: string, bytes: Uint8Array) => Effect.Effect<string, HarnessError>
   }
   /** The session's journal, for drivers whose own record it is (native, scripted). */
-  readonly journal: Pick<RuntimeStore, "read">
+  readonly journal: SessionJournal
   readonly secrets: { readonly get: (name: string) => Effect.Effect<string | undefined> }
   /** An event outside any turn. */
   readonly notice: (sessionId: string, event: HarnessEvent) => Effect.Effect<void>

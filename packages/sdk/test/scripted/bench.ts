@@ -12,7 +12,7 @@ import {
   type QuestionAsk,
   type TurnInput
 } from "../../src/harness/Harness.ts"
-import type { SessionJournal } from "../../src/harness/scripted/index.ts"
+import type { SessionJournal } from "../../src/harness/Harness.ts"
 
 export interface Row {
   readonly seq: number
@@ -84,6 +84,7 @@ export const makeBench = Effect.fnUntraced(function* (options: BenchOptions) {
     artifacts: { put: () => Effect.succeed("art_1") },
     secrets: { get: () => Effect.succeed(undefined) },
     notice: () => Effect.void,
+    journal,
     instanceId: "ins_test"
   }
   return { context, asks } satisfies Bench

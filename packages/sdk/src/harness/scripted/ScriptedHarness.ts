@@ -12,7 +12,6 @@ import { HarnessRejected, type HarnessError, HarnessUnavailable, UnsupportedOper
 import type {
   Command,
   ConfigOption,
-  EventPayload,
   HarnessEvent,
   ModelRef,
   PromptInput,
@@ -25,6 +24,7 @@ import { builtInScenarios, scriptedModelId, scriptProvider } from "../../scenari
 import { noCapabilities } from "../Capabilities.ts"
 import {
   type HarnessContext,
+  type SessionJournal,
   type HarnessDriver,
   type HarnessFactory,
   type HarnessItem,
@@ -36,25 +36,6 @@ import {
 import { type Fixture, playFixture } from "./Fixture.ts"
 import { applyEvent, copyProgress, emptyProgress, type Progress } from "./Progress.ts"
 import { playTurn, textOfPrompt } from "./TurnPlayer.ts"
-
-/** One page of a session's journal; a `RuntimeStore` has it. @since 0.1.0 */
-export interface SessionJournal {
-  readonly read: (
-    sessionId: string,
-    after: number,
-    limit: number
-  ) => Effect.Effect<
-    {
-      readonly events: ReadonlyArray<{
-        readonly seq: number
-        readonly turnId: string | null
-        readonly payload: EventPayload
-      }>
-      readonly head: number
-    },
-    { readonly message: string }
-  >
-}
 
 /** @since 0.1.0 */
 export interface ScriptedOptions {

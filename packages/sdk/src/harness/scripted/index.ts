@@ -4,4 +4,4 @@
  * @since 0.1.0
  */
 export type { Fixture } from "./Fixture.ts"
-export { scripted, type ScriptedOptions, type SessionJournal } from "./ScriptedHarness.ts"
+export { scripted, type ScriptedOptions } from "./ScriptedHarness.ts"
