@@ -33,6 +33,8 @@ const batchBytes = 2 * 1024 * 1024
 /** How long a store that cannot write is tried again while a turn runs (STO-066). */
 const patienceMs = 30_000
 
+const sealedMark = { _tag: "Sealed" } as const
+
 interface Pending {
   readonly entry: NewEntry
   readonly pieces: ReadonlyArray<LargePiece>
@@ -62,6 +64,8 @@ export interface TurnLog {
     /** Asked when it is this write's turn; a failure leaves everything as it was. */
     guard?: Effect.Effect<void, E>
   ) => Effect.Effect<Committed<A>, E | LogFailure>
+  /** From here on only `exclusive` writes: what follows belongs to the settlement's transaction (RT-140). */
+  readonly seal: () => void
   /** Waits for the write that is under way, and writes nothing. */
   readonly quiet: Effect.Effect<void>
   /** Ends parts that are open; called before the terminal event. */
@@ -191,6 +195,7 @@ export class Journal extends Context.Service<
         let pending: Array<Pending> = []
         let bytes = 0
         let closed = false
+        let sealed = false
 
         const push = (payload: EventPayload, outsideTurn = false): void => {
           const { payload: small, pieces } = cut(known.value(payload))
@@ -339,8 +344,8 @@ export class Journal extends Context.Service<
           })
 
         const appendPending: Effect.Effect<void, LogFailure> = Effect.suspend(() => {
-          if (pending.length === 0) return Effect.void
-          const once = Effect.suspend(() => (pending.length === 0 ? Effect.void : withBatch(take(), append)))
+          if (sealed || pending.length === 0) return Effect.void
+          const once = Effect.suspend(() => (sealed || pending.length === 0 ? Effect.void : withBatch(take(), append)))
           return Effect.flatMap(patient<unknown, LogFailure>(once), () => appendPending)
         })
 
@@ -387,10 +392,21 @@ export class Journal extends Context.Service<
           },
           flush,
           patch: (patch) =>
-            Effect.asVoid(exclusive((entries) => append(entries, patch))).pipe(
-              Effect.tap(() => Effect.sync(() => hub.touch(sessionId, "row")))
-            ),
+            Effect.suspend(() => {
+              // A settlement under way says everything about these rows itself.
+              const guard = Effect.suspend(() => (sealed ? Effect.fail(sealedMark) : Effect.void))
+              return exclusive<number, LogFailure | typeof sealedMark>((entries) => append(entries, patch), guard).pipe(
+                Effect.map(() => hub.touch(sessionId, "row")),
+                Effect.catchIf(
+                  (error) => error === sealedMark,
+                  () => Effect.void
+                )
+              ) as Effect.Effect<void, LogFailure>
+            }),
           exclusive,
+          seal: () => {
+            sealed = true
+          },
           quiet: lock.withPermit(Effect.void),
           closeParts: () => {
             closePart(undefined)

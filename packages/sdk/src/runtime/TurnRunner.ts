@@ -231,6 +231,7 @@ export class TurnRunner extends Context.Service<
           active.ending = true
           return Effect.uninterruptible(
             Effect.gen(function* () {
+              active.log.seal()
               const ending = settle(end, undefined, active.cancel)
               yield* active.log.quiet
               const reason = ending.status === "cancelled" ? "cancelled" : "turn_ended"
