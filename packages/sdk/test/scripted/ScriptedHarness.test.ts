@@ -23,7 +23,7 @@ const setup = Effect.fnUntraced(function* (options: ScriptedOptions = {}, bench:
     answer: () => [["Green"]],
     ...bench
   })
-  const driver = yield* scripted({ journal, speed: 0, ...options }).make(context)
+  const driver = yield* scripted({ speed: 0, ...options }).make(context)
   let count = 0
   const run = (text: string, more?: Partial<TurnInput>) => {
     const turn = admit(journal, `trn_${++count}`, text, more)
@@ -432,7 +432,7 @@ describe("recovery", () => {
   const crashed = Effect.fnUntraced(function* (name: string, crash: number) {
     const journal = makeJournal()
     const bench = yield* makeBench({ journal, decide: () => "allow_once", answer: () => [["Green"]] })
-    const options = { journal, speed: 0 }
+    const options = { speed: 0 }
     const first = yield* scripted(options).make(bench.context)
     const turn = admit(journal, "trn_1", `/${name}`)
     yield* journaled(journal, turn.turnId, first.runTurn(turn), (_, index) => index >= crash)
@@ -487,22 +487,11 @@ describe("recovery", () => {
     )
   }
 
-  it.effect("without a journal a lost turn is lost, never guessed", () =>
-    Effect.gen(function* () {
-      const journal = makeJournal()
-      const { context } = yield* makeBench({ journal })
-      const driver = yield* scripted({ speed: 0 }).make(context)
-      const error = yield* Effect.flip(Stream.runDrain(driver.recoverTurn(turnInput(journal, "trn_1", { text: "x" }))))
-      assert.strictEqual(error._tag, "TurnLost")
-      assert.strictEqual((yield* driver.capabilities({ directory: "/tmp" })).turnRecovery, "none")
-    })
-  )
-
   it.effect("a journal that cannot be read fails the turn, not the process", () =>
     Effect.gen(function* () {
-      const { driver, journal } = yield* setup({
-        journal: { read: () => Effect.fail({ message: "the disk is gone" }) }
-      })
+      const journal = { ...makeJournal(), read: () => Effect.fail({ message: "the disk is gone" }) }
+      const { context } = yield* makeBench({ journal })
+      const driver = yield* scripted({ speed: 0 }).make(context)
       const turn = admit(journal, "trn_1", "x")
       const error = yield* Effect.flip(Stream.runDrain(driver.runTurn(turn)))
       assert.include(error.message, "the disk is gone")

@@ -24,7 +24,6 @@ import { builtInScenarios, scriptedModelId, scriptProvider } from "../../scenari
 import { noCapabilities } from "../Capabilities.ts"
 import {
   type HarnessContext,
-  type SessionJournal,
   type HarnessDriver,
   type HarnessFactory,
   type HarnessItem,
@@ -45,11 +44,6 @@ export interface ScriptedOptions {
   readonly fixture?: Fixture
   /** Divides every wait: 2 plays twice as fast, 0 without any wait. Default 1. */
   readonly speed?: number
-  /**
-   * Where the session's events are read from, so that a turn can be taken up after a restart. Default: the context's own
-   * journal, when it has one; without any, counts live as long as the driver and a lost turn is lost.
-   */
-  readonly journal?: SessionJournal
 }
 
 const id = "scripted"
@@ -99,7 +93,7 @@ const applyUpdate = (config: SessionConfig, update: SessionConfigUpdate): Sessio
 
 const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver => {
   const choices = choicesOf(options)
-  const journal = options.journal ?? context.journal
+  const { journal } = context
   const speed = options.speed ?? 1
   const active = new Map<string, ActiveTurn>()
   const kept = new Map<string, { readonly cursor: number; readonly progress: Progress }>()
@@ -134,11 +128,6 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
   const standing = Effect.fnUntraced(function* (turn: TurnInput) {
     const sessionId = turn.binding.sessionId
     const known = kept.get(sessionId)
-    if (journal === undefined) {
-      const progress = known?.progress ?? emptyProgress()
-      keep(sessionId, 0, progress)
-      return progress
-    }
     const usable = known !== undefined && known.cursor <= turn.startCursor
     const progress = usable ? copyProgress(known.progress) : emptyProgress()
     let cursor = usable ? known.cursor : 0
@@ -293,7 +282,7 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
   ]
 
   return {
-    capabilities: () => Effect.succeed(capabilitiesOf(options, journal !== undefined)),
+    capabilities: () => Effect.succeed(capabilitiesOf(options)),
     openSession: (input) =>
       Effect.suspend(() => {
         if (input.model !== undefined && findModel(input.model) === undefined) {
@@ -315,7 +304,7 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
       }),
     runTurn: (turn) => start(turn, false),
     recoverTurn: (turn) => {
-      if (options.fixture !== undefined || (journal === undefined && !kept.has(turn.binding.sessionId))) {
+      if (options.fixture !== undefined) {
         return Stream.fail(new TurnLost({ message: "The scripted harness has no record of this turn." }))
       }
       return start(turn, true)
@@ -366,13 +355,13 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
   }
 }
 
-const capabilitiesOf = (options: ScriptedOptions, recovers: boolean) => ({
+const capabilitiesOf = (options: ScriptedOptions) => ({
   ...noCapabilities({ id, access }),
   modelSelection: "optional" as const,
   abort: true,
   steer: options.fixture === undefined,
   resume: "exact" as const,
-  turnRecovery: recovers && options.fixture === undefined ? ("resume" as const) : ("none" as const),
+  turnRecovery: options.fixture === undefined ? ("resume" as const) : ("none" as const),
   reconnect: true,
   replay: true,
   permissions: true,
