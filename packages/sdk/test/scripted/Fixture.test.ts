@@ -48,7 +48,7 @@ const fixture: Fixture = {
 const setup = Effect.fnUntraced(function* (speed: number) {
   const journal = makeJournal()
   const { context } = yield* makeBench({ journal, decide: () => "allow_once" })
-  const driver = yield* scripted({ journal, fixture, speed }).make(context)
+  const driver = yield* scripted({ fixture, speed }).make(context)
   return {
     journal,
     driver,
