@@ -47,11 +47,9 @@ export interface View {
   readonly part: Part | undefined
   /** The terminal's cursor stands behind text that has no line end yet. */
   readonly midLine: boolean
-  /** Something of the lead's text was shown, so the next part needs an empty line before it. */
-  readonly spoken: boolean
 }
 
-export const emptyView: View = { calls: new Map(), part: undefined, midLine: false, spoken: false }
+export const emptyView: View = { calls: new Map(), part: undefined, midLine: false }
 
 type Step = readonly [View, ReadonlyArray<Piece>]
 
@@ -226,12 +224,12 @@ const textEnd = (view: View, options: ViewOptions, event: EventOf<"text-end">): 
   }
   if (!options.text) return nothing({ ...view, part: undefined })
   const shown = view.part?.id === event.partId ? view.part.shown : ""
-  const closed = { ...view, part: undefined, spoken: view.spoken || event.text !== "" }
+  const closed = { ...view, part: undefined }
   const whole = safe(event.text)
   // The closing text is the text (RT-207): what the deltas left out is added, what differs is said again.
   const missing = event.text.startsWith(shown) ? safe(event.text.slice(shown.length)) : `\n${whole}`
-  const ended = shown + missing
-  return speak(closed, ended === "" || ended.endsWith("\n") ? missing : `${missing}\n`)
+  if (missing === "") return speak(closed, view.midLine ? "\n" : "")
+  return speak(closed, missing.endsWith("\n") ? missing : `${missing}\n`)
 }
 
 const delta = (view: View, options: ViewOptions, event: EventOf<"text-delta">): Step => {
@@ -239,7 +237,7 @@ const delta = (view: View, options: ViewOptions, event: EventOf<"text-delta">): 
   const fresh = view.part?.id !== event.partId
   const shown = fresh ? event.delta : `${view.part?.shown ?? ""}${event.delta}`
   const gap = fresh && view.midLine ? "\n" : ""
-  return speak({ ...view, part: { id: event.partId, shown }, spoken: true }, gap + safe(event.delta))
+  return speak({ ...view, part: { id: event.partId, shown } }, gap + safe(event.delta))
 }
 
 const notice = (view: View, options: ViewOptions, colour: Tint, text: string): Step =>
