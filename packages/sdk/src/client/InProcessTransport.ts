@@ -7,12 +7,12 @@ import type { HostTransport, TransportListener } from "./HostTransport.ts"
 
 /** A host in this process, as a client sees it. Params, results and notifications are JSON values in wire form. */
 export interface EmbeddedHost {
-  /** One request. Rejects with an error of the run protocol. */
+  /** One request. Rejects with an error of the run protocol, or with something whose `error` is an error object. */
   readonly call: (method: string, params: unknown) => Promise<unknown>
-  /** A notification to the host. */
-  readonly notify: (method: string, params: unknown) => void
-  /** Notifications from the host. Returns the removal of the listener. */
-  readonly onNotification: (listener: (method: string, params: unknown) => void) => () => void
+  /** A notification to the host; absent when it takes none. */
+  readonly notify?: (method: string, params: unknown) => void
+  /** Notifications from the host, when it has any. Returns the removal of the listener. */
+  readonly onNotification?: (listener: (method: string, params: unknown) => void) => () => void
   /** Disposes the host (RUN-592). Safe to call often. */
   readonly close: () => Promise<void>
 }
@@ -23,8 +23,14 @@ interface Message {
   readonly params?: unknown
 }
 
-const errorObject = (error: unknown): ErrorObject =>
-  toErrorObject(isRunError(error) ? error : new InternalFailure({ ref: "in-process" }))
+const isErrorObject = (value: unknown): value is ErrorObject =>
+  typeof value === "object" && value !== null && "code" in value && "message" in value && "data" in value
+
+const errorObject = (failure: unknown): ErrorObject => {
+  if (isRunError(failure)) return toErrorObject(failure)
+  if (failure instanceof Error && "error" in failure && isErrorObject(failure.error)) return failure.error
+  return toErrorObject(new InternalFailure({ ref: "in-process" }))
+}
 
 /** Makes the way to an embedded host. Closing it closes the host. */
 export const makeInProcessTransport = (host: EmbeddedHost): HostTransport => {
@@ -36,14 +42,14 @@ export const makeInProcessTransport = (host: EmbeddedHost): HostTransport => {
   return {
     open: (given) => {
       listener = given
-      remove = host.onNotification((method, params) => listener?.onMessage({ jsonrpc: "2.0", method, params }))
+      remove = host.onNotification?.((method, params) => listener?.onMessage({ jsonrpc: "2.0", method, params }))
     },
     send: (sent) => {
       if (closing !== undefined) return false
       const { id, method, params }: Message = sent
       if (method === undefined) return true
       if (id === undefined) {
-        host.notify(method, params)
+        host.notify?.(method, params)
         return true
       }
       host.call(method, params).then(

@@ -51,7 +51,7 @@ export interface StdioFaceOptions {
   readonly onInitialized?: () => void
   /** Called once, when no new work is taken any more; `host/info` says `draining` from then on. */
   readonly onDraining?: () => void
-  /** How long requests that were read may take after the end (RUN-524); then they are interrupted. Default 2,500. */
+  /** How long requests that were read may take after the end (RUN-524); then they are interrupted. Default 2,000. */
   readonly drainMs?: number
 }
 
@@ -379,7 +379,7 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
         finish()
         deadline = setTimeout(() => giveUp(), lastAnswersMs)
       }, lastAnswersMs)
-    }, options.drainMs ?? 2_500)
+    }, options.drainMs ?? 2_000)
     lanes.stop()
     pump()
   }
