@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import type { HostConfig } from "@tackroom/protocol/run"
 import { connectHost, launchHost, makeInProcessTransport } from "@tackroom/sdk/client"
 import { type ClientEnvironment, clientCases } from "../../../sdk/test/client/clientSuite.ts"
@@ -72,6 +72,31 @@ describe("the client over the real host, on stdio", () => {
       )
     )
   }
+})
+
+describe("the client when the real host is killed", () => {
+  it("follows a run over the restart and gives each event once [RT-351] [RT-353] [RUN-573]", () =>
+    within(
+      async ({ connect, workspace }) => {
+        const statuses: Array<string> = []
+        const host = await connect({ onStatus: (status) => statuses.push(status) })
+        const session = await host.session({ agent: "many", workspace })
+        const run = session.run("go")
+        const cursors: Array<number> = []
+        for await (const item of run) {
+          cursors.push(item.cursor)
+          if (cursors.length === 40 || cursors.length === 120) process.kill(host.pid!, "SIGKILL")
+        }
+        assert.deepStrictEqual(
+          cursors,
+          cursors.map((_, index) => (cursors[0] ?? 0) + index)
+        )
+        assert.strictEqual((await run.result).status, "completed")
+        assert.deepStrictEqual(statuses, ["starting", "ready", "restarting", "ready", "restarting", "ready"])
+        await host.close()
+      },
+      (config) => (options) => launchHost({ ...options, command: process.execPath, args: [program], config })
+    ))
 })
 
 describe("the client over the real host, embedded", () => {
