@@ -61,13 +61,22 @@ export class Recovery extends Context.Service<
       const refold = Effect.fnUntraced(function* (turn: TurnRow) {
         const fold = new TurnFold()
         let after = turn.startSeq
+        let used = 0
+        let last: number | undefined
         while (true) {
           const page = yield* store.read(turn.sessionId, after, 500, 4 * 1024 * 1024)
           for (const event of page.events) {
+            // Neither waiting for a person nor the time between two processes is work (AGT-200).
+            const taken = event.payload.type === "session-status" && event.payload.status === "recovering"
+            if (last !== undefined && fold.pending.size === 0 && !taken) used += Math.max(0, event.at - last)
+            last = event.at
             if (event.turnId === turn.id) fold.accept(event.payload, true)
             after = event.seq
           }
-          if (page.events.length === 0 || after >= page.head) return fold
+          if (page.events.length === 0 || after >= page.head) {
+            fold.usedMs = used
+            return fold
+          }
           yield* Effect.yieldNow
         }
       })

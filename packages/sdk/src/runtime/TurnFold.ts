@@ -24,13 +24,19 @@ interface OpenPart {
 /** The fold of one turn. `accept` is called for every event in the order in which it will be journaled. */
 export class TurnFold {
   part: OpenPart | undefined
-  readonly openTools = new Map<string, { readonly name: string }>()
+  /** Calls without an end; `started` once the tool was said to run. */
+  readonly openTools = new Map<string, { readonly name: string; readonly started: boolean }>()
   readonly pending = new Map<string, "permission" | "question">()
+  /** Model rounds: a further attempt at the same response is none (D-28, AGT-200). */
   rounds = 0
   outputTokens = 0
   #cumulativeOutput = 0
   events = 0
+  /** The last text part that was not retracted. */
   lastText: string | undefined
+  #textBefore: string | undefined
+  /** Milliseconds of work before a restart, for `activeMs`; undefined when the turn was never taken up again. */
+  usedMs: number | undefined
   readonly #ended = new Set<string>()
   readonly #toolOutput = new Map<string, number>()
 
@@ -99,10 +105,17 @@ export class TurnFold {
         if (event.channel === "text") this.lastText = event.text
         return
       case "response-start":
-        this.rounds += 1
+        if ((event.attempt ?? 1) <= 1) this.rounds += 1
+        this.#textBefore = this.lastText
+        return
+      case "response-retracted":
+        this.lastText = this.#textBefore
         return
       case "tool-start":
-        this.openTools.set(event.toolCallId, { name: event.toolName })
+        this.openTools.set(event.toolCallId, {
+          name: event.toolName,
+          started: this.openTools.get(event.toolCallId)?.started ?? false
+        })
         return
       case "tool-output-delta":
         if (replayed) this.toolBudget(event.toolCallId, event.delta)
@@ -114,6 +127,9 @@ export class TurnFold {
       case "tool-status":
         if (event.status === "completed" || event.status === "failed" || event.status === "uncertain") {
           this.openTools.delete(event.toolCallId)
+        } else if (event.status === "running") {
+          const open = this.openTools.get(event.toolCallId)
+          if (open !== undefined) this.openTools.set(event.toolCallId, { ...open, started: true })
         }
         return
       case "permission-request":

@@ -111,7 +111,7 @@ export class TurnRunner extends Context.Service<
         const sessionId = active.session.id
         switch (ending.status) {
           case "completed": {
-            const finalText = active.log.fold.lastText ?? ending.finalText
+            const finalText = ending.finalText ?? active.log.fold.lastText
             return {
               type: "finish",
               sessionId,
@@ -199,7 +199,7 @@ export class TurnRunner extends Context.Service<
                       turn: active.turn,
                       outcome: settled.outcome,
                       head: settled.head,
-                      lastText: active.log.fold.lastText
+                      lastText: terminal.type === "finish" ? terminal.finalText : active.log.fold.lastText
                     })
                 }
           )
@@ -244,15 +244,11 @@ export class TurnRunner extends Context.Service<
                 )
               active.log.closeParts()
               const acknowledged = ending.status === "cancelled" && ending.reason !== "forced"
-              for (const toolCallId of active.log.fold.openTools.keys())
-                active.log.add(toolEnd(toolCallId, acknowledged))
+              for (const [toolCallId, tool] of active.log.fold.openTools)
+                active.log.add(toolEnd(toolCallId, tool, acknowledged))
               const terminal = terminalOf(active, ending)
               const settled = yield* commitSettlement(active, terminal, outcomeOf(active, terminal))
-              active.turn = { ...active.turn, state: "settled", outcome: settled.outcome }
-              active.cancelState = { _tag: "Settled" }
-              actives.remove(active)
               hub.touch(active.session.id, "row")
-              Deferred.doneUnsafe(active.settled, Exit.succeed(settled.outcome))
               afterSettle(active.session.id, settled.next)
             }).pipe(
               Effect.catchCause((cause) => {
@@ -361,14 +357,15 @@ export class TurnRunner extends Context.Service<
       }
 
       const roundFits = (active: ActiveTurn): Effect.Effect<boolean> =>
-        Effect.sync(() => {
+        Effect.suspend(() => {
           const budget = active.budget
-          if (active.cancelState._tag !== "Idle" || active.ending) return false
-          if (budget === undefined) return true
+          // A turn that is being ended asks no model any more; its driver is interrupted, and must not blame the budget.
+          if (active.cancelState._tag !== "Idle" || active.ending) return Effect.never
+          if (budget === undefined) return Effect.succeed(true)
           const { fold } = active.log
-          return (
+          return Effect.succeed(
             (budget.maxRounds === undefined || fold.rounds < budget.maxRounds) &&
-            (budget.maxOutputTokens === undefined || fold.outputTokens < budget.maxOutputTokens)
+              (budget.maxOutputTokens === undefined || fold.outputTokens < budget.maxOutputTokens)
           )
         })
 
@@ -398,6 +395,10 @@ export class TurnRunner extends Context.Service<
                 spent(`The turn took longer than ${budget.wallMs} ms`)
               )
         const activeMs = budget?.activeMs
+        // A turn that was taken up waits for what it waited for, and its time while nobody worked on it does not count.
+        active.waits(minting.now())
+        const { usedMs } = active.log.fold
+        const activeFrom = usedMs === undefined ? started : minting.now() - usedMs
         const working: Effect.Effect<void> =
           activeMs === undefined
             ? Effect.never
@@ -405,7 +406,7 @@ export class TurnRunner extends Context.Service<
                 if (active.waitingSince !== undefined) {
                   return Effect.flatMap(Deferred.await(active.lastWaitChange), () => working)
                 }
-                const left = activeMs - (minting.now() - started - active.waitedMs)
+                const left = activeMs - (minting.now() - activeFrom - active.waitedMs)
                 if (left <= 0) return spent(`The turn worked longer than ${activeMs} ms`)
                 return Effect.flatMap(
                   Effect.raceFirst(Effect.sleep(left), Deferred.await(active.lastWaitChange)),
@@ -512,7 +513,9 @@ export class TurnRunner extends Context.Service<
         if (!first) return
         yield* active.log.quiet
         active.log.closeParts()
-        for (const toolCallId of active.log.fold.openTools.keys()) active.log.add(toolEnd(toolCallId, false))
+        // A call that was not started is still to be decided; whoever takes the turn up goes on there (RUN-520).
+        for (const [toolCallId, tool] of active.log.fold.openTools)
+          if (tool.started) active.log.add(toolEnd(toolCallId, tool, false))
         yield* Effect.ignore(active.log.flush)
         yield* Effect.ignore(store.releaseLease(active.session.id, active.lease.leaseId))
       })
@@ -601,10 +604,21 @@ export class TurnRunner extends Context.Service<
   )
 }
 
-const toolEnd = (toolCallId: string, acknowledged: boolean): EventPayload =>
+/** The end of a call that its driver left open, with what a summary needs (AGT-035). */
+const toolEnd = (
+  toolCallId: string,
+  tool: { readonly name: string; readonly started: boolean },
+  acknowledged: boolean
+): EventPayload =>
   acknowledged
-    ? { type: "tool-error", toolCallId, error: "The turn was cancelled", code: "cancelled" }
-    : { type: "tool-status", toolCallId, status: "uncertain" }
+    ? {
+        type: "tool-error",
+        toolCallId,
+        error: "The turn was cancelled",
+        code: "cancelled",
+        metadata: { tool: tool.name, outcome: tool.started ? "failed" : "not_run" }
+      }
+    : { type: "tool-status", toolCallId, status: "uncertain", metadata: { tool: tool.name, outcome: "unknown" } }
 
 /** The failure code of a turn for an error of its driver (3.2). */
 const codeOf = (error: HarnessError): TurnFailureCode => {
