@@ -45,6 +45,7 @@ const backoff = (attempt: number, spread: number): number => Math.min(2 ** Math.
 export const makeGroupCommit = (options: {
   readonly db: Connection
   readonly rows: ReturnType<typeof makeRows>
+  readonly busyTimeoutMs: number
   readonly busyLimitMs: number
   readonly spread: number
   readonly publish: (wakeups: ReadonlyArray<Wakeup>) => void
@@ -61,6 +62,7 @@ export const makeGroupCommit = (options: {
   let attempt = 0
   let isClosed = false
   let durability: Durability = "full"
+  let wait = options.busyTimeoutMs
 
   const setDurability = (wanted: Durability): void => {
     if (wanted === durability) return
@@ -183,9 +185,16 @@ export const makeGroupCommit = (options: {
     timer ??= setImmediate(drain)
   }
 
+  const setWait = (ms: number): void => {
+    if (ms === wait) return
+    db.pragma(`busy_timeout = ${ms}`)
+    wait = ms
+  }
+
   const retry = (): void => {
     expire()
     attempt += 1
+    setWait(0)
     if (queue.length > 0) timer = setTimeout(drain, backoff(attempt, options.spread))
   }
 
@@ -205,6 +214,7 @@ export const makeGroupCommit = (options: {
       return
     }
     attempt = 0
+    setWait(options.busyTimeoutMs)
     queue = queue.slice(batch.length)
     const taken = runBatch(batch)
     if (taken < batch.length) queue = [...batch.slice(taken), ...queue]

@@ -145,7 +145,7 @@ const makeBackend = (options: SqliteStoreOptions): StoreBackend => {
       info: { kind: "sqlite", ...identity, multiProcess: true, multiNode: false },
       db,
       read: makeRead(db, rows, busyLimitMs),
-      commits: makeGroupCommit({ db, rows, busyLimitMs, spread: process.pid, publish: wakeups.publish })
+      commits: makeGroupCommit({ db, rows, busyTimeoutMs, busyLimitMs, spread: process.pid, publish: wakeups.publish })
     }
     store = opened
     poll.attach(db)
