@@ -304,7 +304,7 @@ export class Interactions extends Context.Service<
           createdAt: minting.now(),
           settledAt: null
         }
-        const ask: OpenAsk = { row, settled: Deferred.makeUnsafe(), waiting: false }
+        const ask: OpenAsk = { row, settled: Deferred.makeUnsafe(), waiting: true }
         // Two asks with one id are one ask, also while the first is still being decided or stored.
         active.asks.set(nativeId, ask)
         yield* Effect.onError(storeAsk(active, ask), () =>
@@ -344,7 +344,7 @@ export class Interactions extends Context.Service<
         }
         const stored: InteractionRow =
           resolution === undefined ? row : { ...row, state: "resolved", resolution, settledAt: minting.now() }
-        const committed = yield* active.log.exclusive<InteractionRow, AskFailure>(
+        yield* active.log.exclusive<InteractionRow, AskFailure>(
           (before) =>
             store.openInteraction(
               stored,
@@ -352,18 +352,22 @@ export class Interactions extends Context.Service<
               [...before, ...entries],
               resolution === undefined ? { session: { phase: "waiting" } } : {}
             ),
-          // The turn may have ended, or a cancel begun, while this write waited for its place.
-          Effect.suspend(() =>
-            active.ending || active.cancelState._tag !== "Idle"
-              ? Effect.fail(new Withdrawn({ reason: "cancelled" }))
-              : Effect.void
-          )
+          {
+            // The turn may have ended, or a cancel begun, while this write waited for its place.
+            guard: Effect.suspend(() =>
+              active.ending || active.cancelState._tag !== "Idle"
+                ? Effect.fail(new Withdrawn({ reason: "cancelled" }))
+                : Effect.void
+            ),
+            onCommit: ({ value }) => {
+              ask.row = value
+              for (const entry of entries) active.log.fold.accept(entry.payload)
+              active.waits(minting.now())
+              if (value.state !== "pending") settleAsk(ask, settledOf(value))
+            }
+          }
         )
-        ask.row = committed.value
-        for (const entry of entries) active.log.fold.accept(entry.payload)
-        active.waits(minting.now())
         hub.touch(row.sessionId, "interaction")
-        if (committed.value.state !== "pending") settleAsk(ask, settledOf(committed.value))
       })
 
       const settledOf = (row: InteractionRow): Settled =>
@@ -444,25 +448,26 @@ export class Interactions extends Context.Service<
           Effect.gen(function* () {
             const pending = asks.filter((ask) => ask.row.state === "pending")
             if (pending.length === 0) return
-            const committed = yield* journal
+            const onlyThese = active.pendingAsks === pending.length && active.cancelState._tag === "Idle"
+            yield* journal
               .write(
                 store.withdrawInteractions(
                   pending.map((ask) => ask.row.id),
                   reason,
-                  active.pendingAsks === pending.length && active.cancelState._tag === "Idle"
-                    ? { session: { phase: "running" } }
-                    : {}
-                )
+                  onlyThese ? { session: { phase: "running" } } : {}
+                ),
+                ({ events, value }) => {
+                  for (const event of events) active.log.fold.accept(event.payload)
+                  const withdrawn = new Map(value.map((row) => [row.id, row]))
+                  for (const ask of pending) {
+                    const row = withdrawn.get(ask.row.id)
+                    // One that a person decided in the same moment is not withdrawn; its decision is being delivered.
+                    if (row === undefined || row.state === "withdrawn") settleAsk(ask, { _tag: "Withdrawn", reason })
+                  }
+                  active.waits(minting.now())
+                }
               )
               .pipe(Effect.catchTags(neverOps))
-            for (const event of committed.events) active.log.fold.accept(event.payload)
-            const withdrawn = new Map(committed.value.map((row) => [row.id, row]))
-            for (const ask of pending) {
-              const row = withdrawn.get(ask.row.id)
-              // One that a person decided in the same moment is not withdrawn; its decision is being delivered.
-              if (row === undefined || row.state === "withdrawn") settleAsk(ask, { _tag: "Withdrawn", reason })
-            }
-            active.waits(minting.now())
             hub.touch(active.session.id, "interaction")
           })
         )
@@ -498,6 +503,7 @@ export class Interactions extends Context.Service<
           return yield* new InteractionWithdrawn({ id: row.id, reason: "process_lost" })
         }
         const last = found !== undefined && found.active.pendingAsks <= 1
+        let delivered = false
         const committed = yield* journal.write(
           store.resolveInteraction(
             row.id,
@@ -512,7 +518,19 @@ export class Interactions extends Context.Service<
               ...(extra.ops === undefined ? {} : { ops: extra.ops }),
               ...(last && found.active.cancelState._tag === "Idle" ? { session: { phase: "running" } } : {})
             }
-          )
+          ),
+          ({ events, value }) => {
+            if (found === undefined || value._tag !== "Resolved") return
+            for (const event of events) {
+              if (event.sessionId === row.sessionId) found.active.log.fold.accept(event.payload)
+            }
+            delivered = settleAsk(found.ask, {
+              _tag: "Resolved",
+              row: value.row,
+              ...("answers" in response && response.answers !== null ? { answers: response.answers } : {})
+            })
+            found.active.waits(minting.now())
+          }
         )
         const outcome = committed.value
         if (outcome._tag === "Already") {
@@ -521,18 +539,6 @@ export class Interactions extends Context.Service<
             return yield* new InteractionAlreadyResolved({ id: row.id, resolution: stored ?? resolution })
           }
           return { status: "already_resolved", resolution: stored, delivered: outcome.row.delivered } as const
-        }
-        let delivered = false
-        if (found !== undefined) {
-          for (const event of committed.events) {
-            if (event.sessionId === row.sessionId) found.active.log.fold.accept(event.payload)
-          }
-          delivered = settleAsk(found.ask, {
-            _tag: "Resolved",
-            row: outcome.row,
-            ...("answers" in response && response.answers !== null ? { answers: response.answers } : {})
-          })
-          found.active.waits(minting.now())
         }
         hub.touch(row.sessionId, "interaction")
         return { status: "resolved", resolution: outcome.row.resolution ?? resolution, delivered } as const

@@ -61,8 +61,11 @@ export interface TurnLog {
   /** Runs another write of the store in the log's order; it must store the entries it is given first. */
   readonly exclusive: <A, E>(
     write: (entries: ReadonlyArray<NewEntry>) => Effect.Effect<Committed<A>, E>,
-    /** Asked when it is this write's turn; a failure leaves everything as it was. */
-    guard?: Effect.Effect<void, E>
+    options?: {
+      /** Asked when it is this write's turn; a failure leaves everything as it was. */
+      readonly guard?: Effect.Effect<void, E>
+      readonly onCommit?: (committed: Committed<A>) => void
+    }
   ) => Effect.Effect<Committed<A>, E | LogFailure>
   /** From here on only `exclusive` writes: what follows belongs to the settlement's transaction (RT-140). */
   readonly seal: () => void
@@ -80,7 +83,11 @@ export class Journal extends Context.Service<
   Journal,
   {
     /** Runs a writing call of the store and publishes what it committed. Not interruptible: a commit is always published. */
-    readonly write: <A, E>(call: Effect.Effect<Committed<A>, E>) => Effect.Effect<Committed<A>, E>
+    readonly write: <A, E>(
+      call: Effect.Effect<Committed<A>, E>,
+      /** Synchronous; what this process knows changes before anyone hears of the events. */
+      onCommit?: (committed: Committed<A>) => void
+    ) => Effect.Effect<Committed<A>, E>
     /** Opens the log of a turn. `fold` is given when it was rebuilt. */
     readonly open: (turn: {
       readonly sessionId: string
@@ -113,10 +120,14 @@ export class Journal extends Context.Service<
       const minting = yield* Minting
       const { known } = yield* Secrets
 
-      const write = <A, E>(call: Effect.Effect<Committed<A>, E>): Effect.Effect<Committed<A>, E> =>
+      const write = <A, E>(
+        call: Effect.Effect<Committed<A>, E>,
+        onCommit?: (committed: Committed<A>) => void
+      ): Effect.Effect<Committed<A>, E> =>
         Effect.uninterruptible(
           Effect.tap(call, (committed) =>
             Effect.sync(() => {
+              onCommit?.(committed)
               if (committed.events.length > 0) hub.publish(committed.events)
             })
           )
@@ -308,13 +319,14 @@ export class Journal extends Context.Service<
         /** Runs one write with a batch; what was not stored waits again. */
         const withBatch = <A, E>(
           batch: Array<Pending>,
-          call: (entries: ReadonlyArray<NewEntry>) => Effect.Effect<Committed<A>, E>
+          call: (entries: ReadonlyArray<NewEntry>) => Effect.Effect<Committed<A>, E>,
+          onCommit?: (committed: Committed<A>) => void
         ): Effect.Effect<Committed<A>, E | StoreFailure> =>
           Effect.uninterruptible(
             Effect.gen(function* () {
               const entries = yield* entriesOf(batch)
               const from = minting.now()
-              const committed = yield* write(call(entries))
+              const committed = yield* write(call(entries), onCommit)
               commitMs = commitMs * 0.8 + (minting.now() - from) * 0.2
               return committed
             }).pipe(Effect.tapCause(() => Effect.sync(() => putBack(batch))))
@@ -356,10 +368,13 @@ export class Journal extends Context.Service<
 
         const exclusive = <A, E>(
           call: (entries: ReadonlyArray<NewEntry>) => Effect.Effect<Committed<A>, E>,
-          guard: Effect.Effect<void, E> = Effect.void
+          how: {
+            readonly guard?: Effect.Effect<void, E>
+            readonly onCommit?: (committed: Committed<A>) => void
+          } = {}
         ): Effect.Effect<Committed<A>, E | LogFailure> =>
           lock.withPermit(
-            Effect.flatMap(guard, () => {
+            Effect.flatMap(how.guard ?? Effect.void, () => {
               pushRows(coalescer.close())
               const room: Effect.Effect<void, LogFailure> = Effect.suspend(() =>
                 pending.length <= batchEntries && bytes <= batchBytes
@@ -369,7 +384,7 @@ export class Journal extends Context.Service<
                       () => room
                     )
               )
-              return Effect.flatMap(room, () => withBatch(take(), call))
+              return Effect.flatMap(room, () => withBatch(take(), call, how.onCommit))
             })
           )
 
@@ -395,7 +410,9 @@ export class Journal extends Context.Service<
             Effect.suspend(() => {
               // A settlement under way says everything about these rows itself.
               const guard = Effect.suspend(() => (sealed ? Effect.fail(sealedMark) : Effect.void))
-              return exclusive<number, LogFailure | typeof sealedMark>((entries) => append(entries, patch), guard).pipe(
+              return exclusive<number, LogFailure | typeof sealedMark>((entries) => append(entries, patch), {
+                guard
+              }).pipe(
                 Effect.map(() => hub.touch(sessionId, "row")),
                 Effect.catchIf(
                   (error) => error === sealedMark,

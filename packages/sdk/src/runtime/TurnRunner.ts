@@ -177,32 +177,41 @@ export class TurnRunner extends Context.Service<
         active.log.add(terminal)
         active.log.add({ type: "session-status", status: failed ? "error" : "idle" }, { outsideTurn: true })
         const settleOps = options.embedder.settleOps
-        const once = active.log.exclusive((entries) =>
-          store.settle(
-            active.session.id,
-            active.lease.fence,
-            {
-              turnId: active.turn.id,
-              outcome,
-              entries,
-              session: { status: failed ? "error" : null, phase: null },
-              ...(holdQueue === undefined
+        const once = active.log.exclusive(
+          (entries) =>
+            store.settle(
+              active.session.id,
+              active.lease.fence,
+              {
+                turnId: active.turn.id,
+                outcome,
+                entries,
+                session: { status: failed ? "error" : null, phase: null },
+                ...(holdQueue === undefined
+                  ? {}
+                  : { holdQueue, holdEntries: (queue) => [{ payload: queueUpdate(queue) }] })
+              },
+              settleOps === undefined
                 ? {}
-                : { holdQueue, holdEntries: (queue) => [{ payload: queueUpdate(queue) }] })
-            },
-            settleOps === undefined
-              ? {}
-              : {
-                  ops: (settled) =>
-                    settleOps({
-                      session: active.session,
-                      turn: active.turn,
-                      outcome: settled.outcome,
-                      head: settled.head,
-                      lastText: terminal.type === "finish" ? terminal.finalText : active.log.fold.lastText
-                    })
-                }
-          )
+                : {
+                    ops: (settled) =>
+                      settleOps({
+                        session: active.session,
+                        turn: active.turn,
+                        outcome: settled.outcome,
+                        head: settled.head,
+                        lastText: terminal.type === "finish" ? terminal.finalText : active.log.fold.lastText
+                      })
+                  }
+            ),
+          {
+            onCommit: ({ value }) => {
+              active.turn = { ...active.turn, state: "settled", outcome: value.outcome }
+              active.cancelState = { _tag: "Settled" }
+              actives.remove(active)
+              Deferred.doneUnsafe(active.settled, Exit.succeed(value.outcome))
+            }
+          }
         )
         let wait = 50
         while (true) {

@@ -1,5 +1,5 @@
 /** A harness for tests whose turns do what the test says: the far end of the runtime. */
-import { type Cause, Deferred, Effect, Queue, Stream } from "effect"
+import { Cause, Deferred, Effect, Queue, Stream } from "effect"
 import { UnsupportedOperation } from "@tackroom/protocol"
 import type { HarnessEvent } from "@tackroom/protocol/events"
 import { noCapabilities, type HarnessCapabilities } from "../../src/harness/Capabilities.ts"
@@ -109,7 +109,13 @@ export const programmable = (options: ProgrammableOptions = {}): Programmable =>
                 ),
                 Effect.andThen(Queue.end(queue))
               )
-              yield* Effect.forkScoped(Effect.flatMap(body, () => Effect.void))
+              yield* Effect.forkScoped(
+                Effect.flatMap(Effect.exit(body), (exit) =>
+                  exit._tag === "Failure" && !Cause.hasInterruptsOnly(exit.cause)
+                    ? Queue.failCause(queue, exit.cause)
+                    : Effect.void
+                )
+              )
               return Stream.fromQueue(queue)
             })
           )
