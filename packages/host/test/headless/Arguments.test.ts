@@ -16,11 +16,10 @@ const refused = (args: ReadonlyArray<string>, terminals = terminal): string => {
 
 describe("the command line of run", () => {
   it("takes one prompt and every flag", () => {
-    const options = understood([
-      ...["--project", "/p", "--agent", "a", "--model", "openai/gpt-5.2", "--key-env", "MY_KEY"],
-      ...["--base-url", "https://example.com/v1", "--session", "ses_1", "--state-dir", "/s", "--config", "c.json"],
-      ...["--approve", "reads", "--quiet", "--run-id", "r", "Do it"]
-    ])
+    const flags =
+      "--project /p --agent a --model openai/gpt-5.2 --key-env MY_KEY --base-url https://example.com/v1 " +
+      "--session ses_1 --state-dir /s --config c.json --approve reads --quiet --run-id r"
+    const options = understood([...flags.split(" "), "Do it"])
     assert.deepStrictEqual(options, {
       prompt: "Do it",
       project: "/p",
