@@ -11,6 +11,7 @@ import {
 import type { Resolution, WithdrawalReason } from "@tackroom/protocol/events"
 import { Effect } from "effect"
 import { appendEntries, patchSession } from "./Append.ts"
+import { timestamp } from "./Projection.ts"
 import type { InteractionRow } from "./Rows.ts"
 import type { NewEntry, ResolveOutcome, SessionPatch, WriteOptions } from "./RuntimeStore.ts"
 import type { StoreTx } from "./StoreTx.ts"
@@ -35,7 +36,12 @@ export const openInteraction = (
         })
         if (stored !== undefined) return unchanged(stored)
       }
-      yield* tx.put("interaction", { ...row, createdAt: Math.max(work.lastAt, tx.now) })
+      const at = Math.max(work.lastAt, tx.now)
+      yield* tx.put("interaction", {
+        ...row,
+        createdAt: at,
+        ...(row.resolution === null ? {} : { settledAt: at, resolution: { ...row.resolution, at: timestamp(at) } })
+      })
       yield* appendEntries(tx, work, entries)
       if (options?.session !== undefined) patchSession(work, options.session)
       return wrote((yield* tx.get("interaction", { id: row.id })) ?? row)
@@ -73,7 +79,11 @@ export const resolveInteraction = Effect.fnUntraced(function* (
           : yield* Effect.fail(new InteractionAlreadyResolved({ id, resolution: row.resolution }))
       }
       const at = Math.max(work.lastAt, tx.now)
-      yield* tx.patch("interaction", { id }, { state: "resolved", resolution, settledAt: at })
+      yield* tx.patch(
+        "interaction",
+        { id },
+        { state: "resolved", resolution: { ...resolution, at: timestamp(at) }, settledAt: at }
+      )
       yield* appendEntries(tx, work, entries(row))
       if (options?.session !== undefined) patchSession(work, options.session)
       return wrote<ResolveOutcome>({ _tag: "Resolved", row: (yield* tx.get("interaction", { id })) ?? row })

@@ -159,7 +159,11 @@ export type QueueChange =
   | { readonly _tag: "Edit"; readonly messageId: string; readonly prompt: QueueRow["prompt"]; readonly digest: string }
   | { readonly _tag: "Release" }
 
-/** Columns that a caller may set directly; everything else of a session row is projected from its events. */
+/**
+ * Columns that a caller may set directly, over what the events of the same call project. A column that events project too
+ * (title, status, phase, config, tags, metadata, archived, closed) is rebuilt from events alone (STO-005): set it here only
+ * together with an event that says the same. `updatedAt` moves by itself with admissions, settlements and row edits.
+ */
 export type SessionPatch = Partial<
   Pick<
     SessionRow,

@@ -18,6 +18,7 @@ import {
   testCase,
   type TurnNames
 } from "./storeContractKit.ts"
+import { rebuilds } from "./storeContractReads.ts"
 
 const subject = {
   tool: "shell.run",
@@ -143,6 +144,7 @@ export const interactionCases = [
         )
         yield* store.markDelivered("int_1")
         yield* same("delivered", (yield* store.interaction("int_1"))?.delivered, true)
+        yield* rebuilds(store, "ses_a")
       })
   ),
 
@@ -194,10 +196,11 @@ export const interactionCases = [
     })
   ),
 
-  testCase(["RT-264", "STO-001"], "a decision made by policy is one transaction with its request", ({ store }) =>
+  testCase(["RT-264", "STO-001"], "a decision made by policy is one transaction with its request", ({ clock, store }) =>
     Effect.gen(function* () {
       yield* createSession(store, "ses_a")
       const turn = yield* startTurn(store, "ses_a")
+      clock.advance(20)
       const resolution = {
         decision: "allow_once",
         optionId: "yes",
@@ -231,7 +234,11 @@ export const interactionCases = [
       )
       yield* same("nothing is stored", yield* store.interaction("int_1"), undefined)
       yield* store.openInteraction(row, turn.fence, entries)
-      yield* same("row", (yield* store.interaction("int_1"))?.resolution, resolution)
+      yield* same("row", (yield* store.interaction("int_1"))?.resolution, {
+        ...resolution,
+        at: new Date(startOfTime + 20).toISOString()
+      })
+      yield* rebuilds(store, "ses_a")
     })
   ),
 

@@ -342,6 +342,28 @@ export const turnCases = [
     })
   ),
 
+  testCase(["STO-001", "RT-200"], "a part opened by a call that was taken back is opened by the next", ({ store }) =>
+    Effect.gen(function* () {
+      yield* createSession(store, "ses_a")
+      const turn = yield* startTurn(store, "ses_a")
+      yield* Effect.all(
+        [
+          store.appendUnfenced("ses_a", [created]),
+          Effect.exit(store.append("ses_a", turn.fence, [delta(turn, "lost")], { ops: [refuseNote("n")] })),
+          store.appendUnfenced("ses_a", [created])
+        ],
+        { concurrency: "unbounded" }
+      )
+      for (const text of ["kept ", "too"]) yield* store.append("ses_a", turn.fence, [delta(turn, text)])
+      const message = (yield* store.messages("ses_a", { limit: 1 }))[0]
+      yield* same(
+        "parts",
+        message?.parts.map(({ data }) => (data?.type === "text" ? data.text : "")),
+        ["kept too"]
+      )
+    })
+  ),
+
   testCase(["STO-011"], "events of other sessions commit with the call or not at all", ({ clock, store }) =>
     Effect.gen(function* () {
       for (const id of ["ses_lead", "ses_a", "ses_z"]) yield* createSession(store, id)

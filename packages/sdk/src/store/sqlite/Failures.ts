@@ -17,11 +17,14 @@ export const isBusy = (error: unknown): boolean => {
   return code !== undefined && (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED"))
 }
 
-/** The failure for a driver error; undefined for what is none. */
+/** Results that tell of a wrong statement or value: a mistake in a program, not a state of the store. */
+const mistakes = ["SQLITE_CONSTRAINT", "SQLITE_ERROR", "SQLITE_MISMATCH", "SQLITE_MISUSE", "SQLITE_RANGE"]
+
+/** The failure for a driver error; undefined for what is none, or a mistake in a program. */
 export const failureOf = (error: unknown): StoreFailure | undefined => {
   if (error instanceof RuntimeStoreCorruptRow) return error
   const code = codeOf(error)
-  if (code === undefined) return undefined
+  if (code === undefined || mistakes.some((mistake) => code.startsWith(mistake))) return undefined
   if (isBusy(error)) return new StoreBusy({ reason: code })
   if (code.startsWith("SQLITE_FULL")) return new StoreFull({ reason: code })
   return new StoreUnavailable({ reason: code })

@@ -16,7 +16,7 @@ import { closed, defectOf, runRows } from "../Transaction.ts"
 import type { Wakeup } from "../Wakeups.ts"
 import type { Connection } from "./Database.ts"
 import { failureOf, isBusy } from "./Failures.ts"
-import type { makeRows } from "./Rows.ts"
+import type { RowAccess } from "./Rows.ts"
 
 /** Calls in one commit at most. */
 export const batchLimit = 256
@@ -44,7 +44,7 @@ const backoff = (attempt: number, spread: number): number => Math.min(2 ** Math.
 /** Makes the writer of a connection. */
 export const makeGroupCommit = (options: {
   readonly db: Connection
-  readonly rows: ReturnType<typeof makeRows>
+  readonly rows: RowAccess
   readonly busyTimeoutMs: number
   readonly busyLimitMs: number
   readonly spread: number
@@ -105,10 +105,19 @@ export const makeGroupCommit = (options: {
 
   /** Each call in a transaction of its own. */
   const alone = (jobs: ReadonlyArray<Job>): void => {
-    for (const job of jobs) {
+    for (const [i, job] of jobs.entries()) {
       let done: Done
       try {
         begin.run()
+      } catch (error) {
+        if (!isBusy(error)) {
+          finish([{ job, exit: fail(error), heads: new Map() }])
+          continue
+        }
+        queue.unshift(...jobs.slice(i))
+        return
+      }
+      try {
         done = runJob(job)
         if (Exit.isSuccess(done.exit)) {
           commit.run()
@@ -129,8 +138,12 @@ export const makeGroupCommit = (options: {
       begin.run()
       for (const job of jobs) {
         savepoint.run()
+        const mark = rows.mark()
         const result = runJob(job)
-        if (Exit.isFailure(result.exit)) rollbackTo.run()
+        if (Exit.isFailure(result.exit)) {
+          rollbackTo.run()
+          rows.rolledBackTo(mark)
+        }
         release.run()
         done.push(result)
       }
@@ -255,7 +268,9 @@ export const makeGroupCommit = (options: {
       }
       const last = queue.filter((job) => !job.isCancelled)
       queue = []
-      if (last.length > 0) alone(last)
+      alone(last)
+      for (const job of queue) job.resume(Exit.fail(closed()))
+      queue = []
     }
   }
 }

@@ -167,24 +167,30 @@ const isPart = (table: TableName, _row: object): _row is PartRow => table === "p
 /** Rows known to exist; a memo over committed transactions, so that a stream of deltas asks for its part once. */
 const knownRows = 4096
 
+/** The row access of a connection, and what its transaction runner tells it. */
+export interface RowAccess {
+  readonly tx: StoreTx
+  readonly state: RowState
+  readonly committed: () => void
+  readonly rolledBack: () => void
+  /** What `rolledBackTo` takes when the transaction goes back to this moment. */
+  readonly mark: () => number
+  readonly rolledBackTo: (mark: number) => void
+}
+
 /** Makes the row access of a connection. `writer` names this process on the chunks it puts. */
 export const makeRows = (
   db: Connection,
   extensions: ReadonlyArray<SqliteStoreExtension>,
   writer: string
-): {
-  readonly tx: StoreTx
-  readonly state: RowState
-  readonly committed: () => void
-  readonly rolledBack: () => void
-} => {
+): RowAccess => {
   const prepare = statementCache(db)
   const texts = Object.fromEntries(
     Object.entries(tables).map(([name, target]) => [name, textOf(target)])
   ) as unknown as { readonly [Name in TableName]: TableText }
   const state: RowState = { now: 0, writes: 0, heads: new Map(), changed: undefined }
   const known = new Set<string>()
-  let fresh: Array<string> = []
+  const fresh: Array<string> = []
 
   const run = (sql: string, ...parameters: ReadonlyArray<unknown>) => {
     state.writes += 1
@@ -423,12 +429,16 @@ export const makeRows = (
     committed: () => {
       if (known.size > knownRows) known.clear()
       for (const key of fresh) known.add(key)
-      fresh = []
+      fresh.length = 0
       state.changed = undefined
     },
     rolledBack: () => {
-      fresh = []
+      fresh.length = 0
       state.changed = undefined
+    },
+    mark: () => fresh.length,
+    rolledBackTo: (mark) => {
+      fresh.length = mark
     }
   }
 }

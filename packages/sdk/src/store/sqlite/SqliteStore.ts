@@ -14,11 +14,11 @@ import { closed, defectOf, runRows } from "../Transaction.ts"
 import { makeWakeups } from "../Wakeups.ts"
 import { openDatabase, type Connection, type Driver } from "./Database.ts"
 import type { SqliteStoreExtension } from "./Extension.ts"
-import { failureOf } from "./Failures.ts"
+import { failureOf, isBusy } from "./Failures.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeWriter, orphans } from "./Orphans.ts"
 import { makePoll } from "./Poll.ts"
-import { makeRows } from "./Rows.ts"
+import { makeRows, type RowAccess } from "./Rows.ts"
 
 /** Options of {@link createSqliteRuntimeStore}. @since 0.1.0 */
 export interface SqliteStoreOptions {
@@ -57,10 +57,15 @@ interface Opened {
   readonly commits: ReturnType<typeof makeGroupCommit>
 }
 
-/** What an error of the driver or the file system means; anything else stays a defect. */
+/** What an error of the driver means; anything else stays a defect. */
 const failing = (error: unknown): Effect.Effect<never, StoreFailure> => {
   const failure = failureOf(error)
-  if (failure !== undefined) return Effect.fail(failure)
+  return failure === undefined ? Effect.die(error) : Effect.fail(failure)
+}
+
+/** While opening, errors of the file system and of migrations too mean that there is no store. */
+const failingToOpen = (error: unknown): Effect.Effect<never, StoreFailure> => {
+  if (isBusy(error)) return failing(error)
   if (error instanceof Error && "_tag" in error) return Effect.fail(error as StoreFailure)
   const code = error instanceof Error && "code" in error ? String(error.code) : undefined
   return code === undefined ? Effect.die(error) : Effect.fail(new StoreUnavailable({ reason: code }))
@@ -87,9 +92,9 @@ const whileBusy = <A, E>(
   return again(0, 2)
 }
 
-/** Reads on one snapshot. */
+/** Reads on one snapshot; whatever a read would write is taken back. */
 const makeRead =
-  (db: Connection, rows: ReturnType<typeof makeRows>, busyLimitMs: number): StoreBackend["read"] =>
+  (db: Connection, rows: RowAccess, busyLimitMs: number): StoreBackend["read"] =>
   <A, E>(program: (tx: StoreTx) => Effect.Effect<A, E>) =>
     Effect.clockWith((clock) =>
       whileBusy(busyLimitMs, (): Effect.Effect<A, E | StoreFailure> => {
@@ -103,7 +108,7 @@ const makeRead =
         } catch (error) {
           return failing(error)
         } finally {
-          if (db.inTransaction) db.exec("COMMIT")
+          if (db.inTransaction) db.exec("ROLLBACK")
         }
       })
     )
@@ -133,7 +138,7 @@ const makeBackend = (options: SqliteStoreOptions): StoreBackend => {
       try {
         return Effect.succeed(openDatabase(driver, { root, busyTimeoutMs, extensions, journalId, now }))
       } catch (error) {
-        return failing(error)
+        return failingToOpen(error)
       }
     })
     if (isClosed) {
