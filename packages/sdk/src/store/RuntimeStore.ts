@@ -161,8 +161,8 @@ export type QueueChange =
 
 /**
  * Columns that a caller may set directly, over what the events of the same call project. A column that events project too
- * (title, status, phase, config, tags, metadata, archived, closed) is rebuilt from events alone (STO-005): set it here only
- * together with an event that says the same. `updatedAt` moves by itself with admissions, settlements and row edits.
+ * (title, status, config, tags, metadata, archived, closed) is rebuilt from events alone (STO-005): set it here only together
+ * with an event that says the same. `phase` may be set alone: it tells what happens now and is no history. `updatedAt` moves by itself with admissions, settlements and row edits.
  */
 export type SessionPatch = Partial<
   Pick<

@@ -34,7 +34,7 @@ export const rebuilds = Effect.fnUntraced(function* (store: RuntimeStore, sessio
   const stored = yield* readAll(store, sessionId)
   if (stored === undefined) return
   const rebuilt = yield* rebuildSession(stored.session, stored.turns, stored.journal)
-  yield* same("rebuilt session", rebuilt.session, stored.session)
+  yield* same("rebuilt session", { ...rebuilt.session, phase: stored.session.phase }, stored.session)
   yield* same("rebuilt messages", rebuilt.messages, stored.messages)
   yield* same("rebuilt todos", rebuilt.todos, stored.todos)
   const shown = (rows: typeof rebuilt.interactions) =>
