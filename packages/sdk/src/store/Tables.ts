@@ -64,9 +64,11 @@ export interface TombstoneRow {
   readonly purged: boolean
 }
 
-type Kind = "text" | "int" | "bool" | "json" | ReadonlyArray<string>
+/** What a column holds; a list of words is text that is one of them. */
+export type Kind = "text" | "int" | "bool" | "json" | ReadonlyArray<string>
 
-interface Column {
+/** A column: its name in code and in SQL, and what it holds. */
+export interface Column {
   readonly name: string
   readonly sql: string
   readonly kind: Kind

@@ -16,7 +16,7 @@ import { closed, defectOf, runRows } from "../Transaction.ts"
 import type { Wakeup } from "../Wakeups.ts"
 import type { Connection } from "./Database.ts"
 import { failureOf, isBusy } from "./Failures.ts"
-import type { RowAccess } from "./Rows.ts"
+import type { RowAccess } from "./SqliteRows.ts"
 
 /** Calls in one commit at most. */
 export const batchLimit = 256

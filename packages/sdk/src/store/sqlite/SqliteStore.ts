@@ -18,7 +18,7 @@ import { failureOf, isBusy } from "./Failures.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeWriter, orphans } from "./Orphans.ts"
 import { makePoll } from "./Poll.ts"
-import { makeRows, type RowAccess } from "./Rows.ts"
+import { makeRows, type RowAccess } from "./SqliteRows.ts"
 
 /** Options of {@link createSqliteRuntimeStore}. @since 0.1.0 */
 export interface SqliteStoreOptions {

@@ -29,6 +29,18 @@ import {
 import { runOp } from "../Transaction.ts"
 import type { Connection } from "./Database.ts"
 import type { SqliteStoreExtension, SqliteTables } from "./Extension.ts"
+import {
+  columnOf,
+  eventColumns,
+  insertEvent,
+  keyValues,
+  listText,
+  marks,
+  moveHead,
+  scanText,
+  statementCache,
+  texts
+} from "./Statements.ts"
 
 type Values = ReadonlyArray<ColumnValue>
 
@@ -42,94 +54,6 @@ export interface RowState {
   /** The value of `changed` for this transaction, once it has one. */
   changed: number | undefined
 }
-
-/** Statements by their text, prepared once. */
-const statementCache = (db: Connection) => {
-  const cache = new Map<string, ReturnType<Connection["prepare"]>>()
-  return (sql: string) => {
-    const known = cache.get(sql)
-    if (known !== undefined) return known
-    const statement = db.prepare(sql)
-    if (statement.reader) statement.raw(true)
-    cache.set(sql, statement)
-    return statement
-  }
-}
-
-interface TableText {
-  readonly get: string
-  readonly put: string
-  readonly insert: string
-  readonly remove: string
-  readonly select: string
-  readonly whereKey: string
-}
-
-const marks = (count: number): string => Array.from({ length: count }, () => "?").join(", ")
-
-const textOf = (target: Table): TableText => {
-  const columns = target.columns.map((column) => column.sql)
-  const keys = target.key.map((name) => target.columns[target.position.get(name) ?? 0]?.sql ?? name)
-  const all = target.name === "session" || target.name === "tombstone" ? [...columns, "changed"] : columns
-  const insert = `INSERT INTO ${target.sql} (${all.join(", ")}) VALUES (${marks(all.length)})`
-  const updates = all.filter((column) => !keys.includes(column)).map((column) => `${column} = excluded.${column}`)
-  const whereKey = keys.map((column) => `${column} = ?`).join(" AND ")
-  const select = `SELECT ${columns.join(", ")} FROM ${target.sql}`
-  return {
-    get: `${select} WHERE ${whereKey}`,
-    put: `${insert} ON CONFLICT (${keys.join(", ")}) DO UPDATE SET ${updates.join(", ")}`,
-    insert: `${insert} ON CONFLICT DO NOTHING`,
-    remove: `DELETE FROM ${target.sql} WHERE ${whereKey}`,
-    select,
-    whereKey
-  }
-}
-
-const columnOf = (target: Table, name: string) => {
-  const column = target.columns[target.position.get(name) ?? -1]
-  if (column === undefined) throw new TypeError(`${target.sql} has no column ${name}`)
-  return column
-}
-
-const keyValues = (target: Table, key: object): Array<ColumnValue> =>
-  target.key.map((name) => encodeColumn(columnOf(target, name).kind, (key as Record<string, unknown>)[name]))
-
-const scanText = <Row>(target: Table, text: TableText, scan: Scan<Row>) => {
-  const conditions: Array<string> = []
-  const parameters: Array<ColumnValue> = []
-  for (const [name, value] of Object.entries(scan.where ?? {})) {
-    if (value === undefined) continue
-    const column = columnOf(target, name)
-    if (value === null) conditions.push(`${column.sql} IS NULL`)
-    else {
-      conditions.push(`${column.sql} = ?`)
-      parameters.push(encodeColumn(column.kind, value))
-    }
-  }
-  for (const [bound, sign] of [
-    [scan.gt, ">"],
-    [scan.lt, "<"]
-  ] as const) {
-    if (bound === undefined) continue
-    conditions.push(`${columnOf(target, bound[0]).sql} ${sign} ?`)
-    parameters.push(bound[1])
-  }
-  const direction = scan.descending === true ? " DESC" : ""
-  const order = [...(scan.order === undefined ? [] : [scan.order]), ...target.key]
-    .map((name) => columnOf(target, name).sql + direction)
-    .join(", ")
-  const where = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`
-  if (scan.limit !== undefined) parameters.push(scan.limit)
-  return {
-    sql: `${text.select}${where} ORDER BY ${order}${scan.limit === undefined ? "" : " LIMIT ?"}`,
-    parameters
-  }
-}
-
-const eventColumns = "session_id, seq, at, type, turn_id, after_turn, payload, artifacts"
-const insertEvent = `INSERT INTO tr_event (${eventColumns}) VALUES (${marks(8)})`
-
-const moveHead = "UPDATE tr_session SET head = ?, last_at = ?, changed = ? WHERE id = ?"
 
 const optionalText = (value: string | null): string | null => (value === null ? null : plainText(value))
 const fromOptional = (value: ColumnValue): string | null => (value === null ? null : fromPlainText(String(value)))
@@ -185,9 +109,6 @@ export const makeRows = (
   writer: string
 ): RowAccess => {
   const prepare = statementCache(db)
-  const texts = Object.fromEntries(
-    Object.entries(tables).map(([name, target]) => [name, textOf(target)])
-  ) as unknown as { readonly [Name in TableName]: TableText }
   const state: RowState = { now: 0, writes: 0, heads: new Map(), changed: undefined }
   const known = new Set<string>()
   const fresh: Array<string> = []
@@ -277,7 +198,7 @@ export const makeRows = (
       }),
     scan: <Name extends TableName>(table: Name, scan: Scan<RowOf<Name>>) =>
       Effect.sync(() => {
-        const { parameters, sql } = scanText(tables[table], texts[table], scan)
+        const { parameters, sql } = scanText(tables[table], scan)
         return all(sql, ...parameters).map((values) => decodeRow(table, values))
       }),
     put: (table, row) =>
@@ -354,29 +275,8 @@ export const makeRows = (
 
     listSessions: (input: ListSessions) =>
       Effect.sync((): ReadonlyArray<SessionRow> => {
-        const conditions: Array<string> = []
-        const parameters: Array<ColumnValue> = []
-        const equal = (column: string, value: string | null | undefined) => {
-          if (value === undefined) return
-          conditions.push(value === null ? `${column} IS NULL` : `${column} = ?`)
-          if (value !== null) parameters.push(plainText(value))
-        }
-        equal("workspace_id", input.workspaceId)
-        equal("directory", input.directory)
-        equal("parent_id", input.parentSessionId)
-        equal("owner", input.owner)
-        equal("status", input.status)
-        if (input.archived !== undefined) conditions.push(`archived_at IS ${input.archived ? "NOT NULL" : "NULL"}`)
-        if (input.after !== undefined) {
-          conditions.push("(updated_at < ? OR (updated_at = ? AND id > ?))")
-          parameters.push(input.after.updatedAt, input.after.updatedAt, plainText(input.after.id))
-        }
-        const where = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`
-        return all(
-          `${texts.session.select}${where} ORDER BY updated_at DESC, id LIMIT ?`,
-          ...parameters,
-          input.limit
-        ).map((values) => publicRow(decodeListedSession(values)))
+        const { parameters, sql } = listText(input)
+        return all(sql, ...parameters).map((values) => publicRow(decodeListedSession(values)))
       }),
     family: (id) =>
       Effect.sync(() =>
