@@ -17,7 +17,7 @@ import {
 } from "@tackroom/protocol/run"
 import type { Interaction, TurnOutcome } from "@tackroom/protocol/events"
 import type { PolicyDecision, RuntimeStore, SessionRow, StoreOp, TurnRow } from "@tackroom/sdk/effect"
-import { AgentRuntime, Hub, Recovery } from "@tackroom/sdk/effect"
+import { AgentRuntime, Hub, type KnownSecrets, Recovery, Secrets } from "@tackroom/sdk/effect"
 import { makeProcessOwner, ProcessOwner, type ProcessOwnerService } from "@tackroom/sdk/process"
 import { loadScenario } from "@tackroom/sdk/scenario"
 import { createSqliteRuntimeStore } from "@tackroom/sdk/stores/sqlite"
@@ -52,6 +52,8 @@ export interface HostOptions {
   readonly counters: () => Counters
   /** Asked first, before the agent's own policy (D-29): the policy of `tackroom run`. */
   readonly decide?: (interaction: Interaction) => PolicyDecision | undefined
+  /** Told of every provider key, for what is written beside the journal (RUN-174). */
+  readonly onSecret?: (secret: { readonly name: string; readonly value: string }) => void
   /** How the tool runner is started when the configuration names none: this program. */
   readonly runner: { readonly command: string; readonly args: ReadonlyArray<string> }
 }
@@ -78,6 +80,20 @@ export const namedVariables = (config: HostConfig): ReadonlyArray<string> => [
   ...(config.storage?.type === "postgres" ? [config.storage.connectionEnv] : []),
   ...(config.telemetry?.headers ?? []).map((header) => header.valueEnv)
 ]
+
+/** A variable that the configuration names has to be there (RUN-080). */
+const missingVariable = (config: HostConfig, environment: HostOptions["environment"]): StartupFailed | undefined => {
+  const headers = config.telemetry?.headers ?? []
+  const index = headers.findIndex(({ valueEnv }) => environment[valueEnv] === undefined)
+  const name = headers[index]?.valueEnv
+  return name === undefined
+    ? undefined
+    : new StartupFailed({
+        reason: "bad_config",
+        path: `telemetry.headers[${index}].value_env`,
+        detail: `the variable ${name} is not set`
+      })
+}
 
 /** What this version cannot be configured to do is refused at the start, not ignored. */
 const refuseLater = (config: HostConfig): StartupFailed | undefined => {
@@ -111,28 +127,30 @@ export const failureOf = (outcome: Extract<TurnOutcome, { readonly status: "fail
 }
 
 /** The end of a run, in the transaction that settles its turn (RUN-416, RUN-417). */
-const settleOps = (settled: {
-  readonly session: SessionRow
-  readonly turn: TurnRow
-  readonly outcome: TurnOutcome
-  readonly head: number
-  readonly lastText: string | undefined
-}): ReadonlyArray<StoreOp> => {
-  const { head, lastText, outcome, session, turn } = settled
-  const failed = outcome.status === "failed" ? outcome : undefined
-  return [
-    op("endRun", {
-      sessionId: session.id,
-      turnId: turn.id,
-      status: outcome.status,
-      failure: failed === undefined ? null : failureOf(failed),
-      output: lastText ?? (outcome.status === "completed" ? "" : null),
-      error: failed === undefined ? null : { message: failed.error.message, kind: failed.error.code },
-      endCursors: { [session.id]: head },
-      endedAt: Date.parse(outcome.completedAt)
-    })
-  ]
-}
+const settleOps =
+  (redact: <A>(value: A) => A) =>
+  (settled: {
+    readonly session: SessionRow
+    readonly turn: TurnRow
+    readonly outcome: TurnOutcome
+    readonly head: number
+    readonly lastText: string | undefined
+  }): ReadonlyArray<StoreOp> => {
+    const { head, lastText, outcome, session, turn } = settled
+    const failed = outcome.status === "failed" ? outcome : undefined
+    return [
+      op("endRun", {
+        sessionId: session.id,
+        turnId: turn.id,
+        status: outcome.status,
+        failure: failed === undefined ? null : failureOf(failed),
+        output: lastText === undefined ? (outcome.status === "completed" ? "" : null) : redact(lastText),
+        error: failed === undefined ? null : { message: redact(failed.error.message), kind: failed.error.code },
+        endCursors: { [session.id]: head },
+        endedAt: Date.parse(outcome.completedAt)
+      })
+    ]
+  }
 
 const storageFailed = (root: string, cause: RuntimeError) =>
   new StartupFailed({ reason: "storage", path: root, detail: cause.message })
@@ -144,7 +162,7 @@ export const open = (
 ): Effect.Effect<Host, StartupFailed, Scope.Scope> =>
   Effect.gen(function* () {
     const { config, warnings } = configuration
-    const later = refuseLater(config)
+    const later = refuseLater(config) ?? missingVariable(config, options.environment)
     if (later !== undefined) return yield* later
     const limits = effectiveLimits(config.limits)
     const state = yield* StateDirectory.open(config.stateDir, { lock: options.lock })
@@ -157,12 +175,7 @@ export const open = (
       hasSearch: config.web?.searchUrl !== undefined
     }).pipe(Effect.catchTag("StorageFailed", catalogFailed(state.path)))
     const providers = yield* Providers.make(catalog, config.providers ?? []).pipe(
-      Effect.catchTag("StorageFailed", catalogFailed(state.path)),
-      Effect.catch((error) =>
-        error._tag === "StartupFailed"
-          ? Effect.fail(error)
-          : Effect.fail(new StartupFailed({ reason: "bad_config", path: "providers", detail: error.message }))
-      )
+      Effect.catchTag("StorageFailed", catalogFailed(state.path))
     )
 
     const store = createSqliteRuntimeStore({ root: state.path, extensions: [hostTables] })
@@ -195,6 +208,9 @@ export const open = (
 
     // The runtime asks the sessions, which are made on the runtime: the loop is closed here, once.
     let sessions: Sessions.Sessions | undefined
+    // What the runtime keeps out of its events is kept out of what the agent remembers, and of receipts (RUN-174).
+    let secrets: KnownSecrets | undefined
+    const redact = <A>(value: A): A => secrets?.value(value) ?? value
     const known = Effect.suspend(() =>
       sessions === undefined ? Effect.die(new Error("the host's sessions are not open yet")) : Effect.succeed(sessions)
     )
@@ -205,7 +221,8 @@ export const open = (
       streamModel: streamModel(models.stream, providers, (id) =>
         Effect.flatMap(known, (sessions) => sessions.find(id))
       ),
-      execute: executeTool(runner)
+      execute: executeTool(runner),
+      redact
     })
     const services = yield* Layer.build(
       AgentRuntime.layer(
@@ -216,7 +233,6 @@ export const open = (
           autoStart: false,
           recover: options.lock ? "all" : "opened",
           ...(options.lock ? { owner: state.hostId } : {}),
-          secrets: { get: (name) => providers.secrets().find((secret) => secret.name === name)?.value },
           decide: (interaction) =>
             Effect.flatMap(known, (sessions) => {
               const decided = options.decide?.(interaction)
@@ -225,12 +241,17 @@ export const open = (
                 : Effect.succeed<PolicyDecision | undefined>(decided)
             })
         },
-        { settleOps, budgets: HostRuntime.budgetOf }
+        { settleOps: settleOps(redact), budgets: HostRuntime.budgetOf }
       )
     )
     // Turns that run when the host closes are left to its next start (D-7).
     yield* Effect.addFinalizer(() => Context.get(services, AgentRuntime).shutdown({ turns: "leave" }))
     yield* Context.get(services, AgentRuntime).ready.pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
+    secrets = Context.get(services, Secrets).known
+    providers.onSecret(({ name, value }) => {
+      secrets?.add(name, value)
+      options.onSecret?.({ name, value })
+    })
     const runtime = yield* Effect.provide(HostRuntime.make, services).pipe(
       Effect.mapError((cause) => storageFailed(state.path, cause))
     )

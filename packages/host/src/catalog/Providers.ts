@@ -2,8 +2,8 @@
  * Model providers and their keys (run-protocol 9).
  *
  * It owns the registry: what a name means (durable, in the catalog) and its key (in memory only). It does not talk to a
- * model. A key goes in and is given to the model layer alone: no answer, event, log or row shows it (RUN-225); what must
- * be redacted is asked of `secrets`.
+ * model. A key goes in and is given to the model layer alone: no answer, event, log or row shows it (RUN-225); whoever
+ * redacts is told of it (`onSecret`).
  *
  * Failure: a refused change changes nothing. The system keychain is not there yet: `secure` answers `unsupported`.
  */
@@ -14,6 +14,7 @@ import {
   LimitExceeded,
   limits,
   NotFound,
+  StartupFailed,
   Unsupported,
   type Connection,
   type ConnectionSetParams,
@@ -25,6 +26,7 @@ import {
   type ProviderSetResult,
   type StorageFailed
 } from "@tackroom/protocol/run"
+import type { Secret } from "@tackroom/protocol/text"
 import { Effect } from "effect"
 import type { Catalog, ProviderRecord } from "./Catalog.ts"
 
@@ -53,8 +55,8 @@ export interface Providers {
   /** The provider with its key; one that had a key and has none now is never used without (RUN-228). */
   readonly resolve: (name: string) => Effect.Effect<ResolvedProvider, NotFound | CredentialsMissing>
   readonly find: (name: string) => ProviderRecord | undefined
-  /** Known secret values by name, for redaction (RUN-174). */
-  readonly secrets: () => ReadonlyArray<{ readonly name: string; readonly value: string }>
+  /** Tells of every key, those given so far at once: what must be redacted, also after it was replaced (RUN-174). */
+  readonly onSecret: (listener: (secret: Secret) => void) => void
 }
 
 const defaultApis: ReadonlyMap<string, ProviderApi> = new Map([
@@ -86,11 +88,16 @@ const invalid = (path: string, expected: string) => new InvalidParams({ path, ex
 export const make = (
   catalog: Catalog,
   configured: ReadonlyArray<ProviderConfig>
-): Effect.Effect<Providers, Conflict | InvalidParams | LimitExceeded | StorageFailed | Unsupported> =>
+): Effect.Effect<Providers, StartupFailed | StorageFailed> =>
   Effect.gen(function* () {
     const records = new Map(catalog.providers().map((record) => [record.name, record]))
     const keys = new Map<string, string>()
+    const listeners: Array<(secret: Secret) => void> = []
 
+    const setKey = (name: string, value: string) => {
+      keys.set(name, value)
+      for (const listener of listeners) listener({ name, value })
+    }
     const hasKey = (name: string) => keys.has(name)
     const storageOf = (name: string): KeyStorage | null => (hasKey(name) ? "memory" : null)
     const row = (record: ProviderRecord) => ({
@@ -106,11 +113,14 @@ export const make = (
       hasCredentials,
       storage
     })
+    /** Nothing of a record but `hadCredentials` ever changes. */
     const save = (record: ProviderRecord) =>
-      Effect.map(catalog.putProvider(record), () => {
-        records.set(record.name, record)
-        return record
-      })
+      records.get(record.name)?.hadCredentials === record.hadCredentials
+        ? Effect.succeed(record)
+        : Effect.map(catalog.putProvider(record), () => {
+            records.set(record.name, record)
+            return record
+          })
 
     const set = Effect.fnUntraced(function* (params: ProviderSetParams) {
       const known = records.get(params.name)
@@ -152,7 +162,7 @@ export const make = (
         hadCredentials: (known?.hadCredentials ?? false) || params.credentials !== undefined
       }
       yield* save(record)
-      if (params.credentials !== undefined) keys.set(params.name, params.credentials.apiKey)
+      if (params.credentials !== undefined) setKey(params.name, params.credentials.apiKey)
       return { provider: row(record), created: known === undefined }
     })
 
@@ -173,7 +183,7 @@ export const make = (
         ...(known ?? { name: params.connection, api, baseUrl: null, scenario: null }),
         hadCredentials: true
       })
-      keys.set(record.name, params.apiKey)
+      setKey(record.name, params.apiKey)
       return { connection: connection(row(record)), created: known === undefined }
     })
 
@@ -191,9 +201,19 @@ export const make = (
       }
     })
 
-    for (const provider of configured) {
+    for (const [index, provider] of configured.entries()) {
       const { credentials: _credentials, apiKey: _apiKey, ...params } = provider
-      yield* set(params)
+      yield* set(params).pipe(
+        Effect.mapError((error) =>
+          error._tag === "StorageFailed"
+            ? error
+            : new StartupFailed({
+                reason: "bad_config",
+                path: `providers[${index}]${error._tag === "InvalidParams" ? `.${error.path}` : ""}`,
+                detail: error.message
+              })
+        )
+      )
     }
 
     return {
@@ -207,6 +227,9 @@ export const make = (
           : Effect.fail(new NotFound({ what: "provider", id: name, hint: "provider/set" })),
       resolve,
       find: (name) => records.get(name),
-      secrets: () => [...keys].map(([name, value]) => ({ name, value }))
+      onSecret: (listener) => {
+        listeners.push(listener)
+        for (const [name, value] of keys) listener({ name, value })
+      }
     }
   })

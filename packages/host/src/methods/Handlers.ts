@@ -2,20 +2,17 @@
  * One handler per method of the table, without any transport (D-27): stdio adds framing, order and overload, the embedded
  * host calls these.
  *
- * They hold the gates that concern every method (`initialize` first, capabilities, draining) and hand over to the service
- * that owns the matter. What a later version brings answers `unsupported` with the name of its capability (RUN-123).
+ * They hand over to the service that owns the matter. They do not own what a connection has to keep: `initialize` first
+ * and once, capabilities, draining are checked where a request arrives (`faces/stdio/Dispatch`). What a later version
+ * brings answers `unsupported` with the name of its capability (RUN-123).
  */
 import {
-  AlreadyInitialized,
   capabilityName,
   eventContract,
   effectiveWaitMs,
   isMethodName,
   methodNames,
   methods,
-  NotInitialized,
-  requestKind,
-  ShuttingDown,
   Unsupported,
   type Capabilities,
   type Counters,
@@ -83,24 +80,14 @@ export interface HostMethods {
     readonly "run/wait": (params: RunWaitParams) => WaitHandler<ResultOf<"run/wait">, RunError>
     readonly "event/read": (params: EventReadParams) => WaitHandler<ResultOf<"event/read">, RunError>
   }
-  /** From now on nothing that would start work is taken (RUN-524). */
+  /** From now on `host/info` says so; refusing what would start work is the face's (RUN-524). */
   readonly drain: () => void
 }
 
 const hostName = "tackroom"
 
-/** Methods that start work: refused while the host drains. */
-const startsWork: ReadonlySet<MethodName> = new Set([
-  "agent/session",
-  "run/start",
-  "turn/start",
-  "session/send",
-  "mcp/register"
-])
-
 export const make = (config: HandlersConfig): HostMethods => {
   const { agents, providers, runs, sessions } = config
-  let initialized = false
   let draining = false
 
   const info = (): HostInfo => ({
@@ -114,21 +101,16 @@ export const make = (config: HandlersConfig): HostMethods => {
     counters: config.counters()
   })
 
-  const initialize = Effect.suspend(() => {
-    if (initialized) return Effect.fail(new AlreadyInitialized({}))
-    initialized = true
-    const result: InitializeResult = {
-      protocolVersion: 1,
-      host: { name: hostName, version: config.version },
-      capabilities,
-      limits: config.limits,
-      journalId: config.journalId,
-      eventContract,
-      sandbox: config.sandbox,
-      warnings: config.warnings
-    }
-    return Effect.succeed(result)
-  })
+  const initialized: InitializeResult = {
+    protocolVersion: 1,
+    host: { name: hostName, version: config.version },
+    capabilities,
+    limits: config.limits,
+    journalId: config.journalId,
+    eventContract,
+    sandbox: config.sandbox,
+    warnings: config.warnings
+  }
 
   const send = (params: ParamsOf<"session/send">) => {
     const { input } = params
@@ -154,7 +136,7 @@ export const make = (config: HandlersConfig): HostMethods => {
 
   type Served = { readonly [M in MethodName]?: (params: ParamsOf<M>) => Effect.Effect<ResultOf<M>, HandlerFailure> }
   const served: Served = {
-    initialize: () => initialize,
+    initialize: () => Effect.succeed(initialized),
     "host/info": () => Effect.sync(info),
     "agent/register": ({ agent }) => agents.register(agent),
     "agent/list": () => Effect.sync(() => ({ agents: agents.profiles() })),
@@ -181,40 +163,23 @@ export const make = (config: HandlersConfig): HostMethods => {
     "connection/remove": ({ connection }) => Effect.map(providers.disconnect(connection), (removed) => ({ removed }))
   }
 
-  /** Whether the method may be served now, before its params matter. */
-  const gate = (method: MethodName, isControl: boolean): RunError | undefined => {
-    if (method !== "initialize" && !initialized) return new NotInitialized({})
-    const { capability } = methods[method]
-    if (capability !== null && !capabilities[capability])
-      return new Unsupported({ feature: capabilityName(capability) })
-    return draining && startsWork.has(method) && !isControl ? new ShuttingDown({}) : undefined
-  }
-
   const handlerOf = <M extends MethodName>(method: M) => {
     const answer = answering({ journalId: config.journalId }, method)
     const serve = served[method] as ((params: ParamsOf<M>) => Effect.Effect<ResultOf<M>, HandlerFailure>) | undefined
-    const missing = new Unsupported({ feature: method })
-    return (params: ParamsOf<M>): Effect.Effect<ResultOf<M>, ErrorOf<M>> => {
-      const refusal = gate(method, requestKind(method, params) === "control")
-      if (refusal !== undefined) return Effect.fail(refusal as ErrorOf<M>)
-      return answer(serve === undefined ? Effect.fail(missing) : serve(params)) as Effect.Effect<
+    const { capability } = methods[method]
+    const missing = new Unsupported({ feature: capability === null ? method : capabilityName(capability) })
+    return (params: ParamsOf<M>): Effect.Effect<ResultOf<M>, ErrorOf<M>> =>
+      answer(serve === undefined ? Effect.fail(missing) : Effect.suspend(() => serve(params))) as Effect.Effect<
         ResultOf<M>,
         ErrorOf<M>
       >
-    }
   }
 
   const waiting = <P, R>(method: MethodName, make: (params: P) => WaitHandler<R, HandlerFailure>) => {
     const answer = answering({ journalId: config.journalId }, method)
     return (params: P): WaitHandler<R, RunError> => {
       const { changed, current } = make(params)
-      return {
-        current: Effect.suspend(() => {
-          const refusal = gate(method, false)
-          return refusal === undefined ? answer(current) : Effect.fail(refusal)
-        }),
-        changed
-      }
+      return { current: answer(current), changed }
     }
   }
 

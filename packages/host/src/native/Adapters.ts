@@ -55,7 +55,7 @@ const connectionOf = Effect.fnUntraced(function* (
     }
   }
   const session = yield* sessionOf(step.setup.sessionId).pipe(Effect.mapError((error) => gone(error.message)))
-  const { scenario } = session.definition
+  const scenario = session.definition.scenarios?.[name]
   return scenario === undefined
     ? yield* gone("the session was made without the scenario of this provider")
     : { name, api: "script", scenario }

@@ -13,6 +13,8 @@ import type { Call, CallOutcome, ResponseEntry } from "./Transcript.ts"
 export interface TurnOutput {
   /** Folds the events into the transcript and hands them to the runtime, in this order. */
   readonly emit: (...events: ReadonlyArray<HarnessEvent>) => Effect.Effect<void>
+  /** The value as the journal will have it: without known secrets (RUN-174). */
+  readonly redact: <A>(value: A) => A
   /** Returns when everything emitted before is durable. */
   readonly durable: Effect.Effect<void>
   /** True once the turn's cancel was asked for: only then is an ended tool recorded as cancelled. */

@@ -7,7 +7,6 @@
 import type { HarnessEvent, Todo } from "@tackroom/protocol/events"
 import { Effect, type Schema } from "effect"
 import { completed, dispatchRecord, notRun, type ToolCallsInput } from "./CallEvents.ts"
-import type { SessionTool } from "./SessionSetup.ts"
 import type { Call } from "./Transcript.ts"
 
 const field = (input: Schema.Json, name: string): Schema.Json | undefined =>
@@ -32,23 +31,30 @@ const planItems = (call: Call): ReadonlyArray<Todo & { readonly id: string }> =>
   })
 }
 
-const updatePlan = (input: ToolCallsInput, call: Call) => {
+/** `plan.update`: the plan is replaced as a whole. */
+export const updatePlan = (input: ToolCallsInput, call: Call) => {
   const items = planItems(call)
   const todos: HarnessEvent = { type: "todo-update", todos: items }
   const output = { items: items.map(({ id, content, status }) => ({ id, content, status })) }
   return input.output.emit(todos, dispatchRecord(call), completed(call, output))
 }
 
-const askUser = Effect.fnUntraced(function* (input: ToolCallsInput, call: Call) {
-  const options = strings(field(call.input, "options"))
-  const custom = field(call.input, "allow_text") !== false
-  if (!custom && options.length === 0) {
-    return yield* input.output.emit(
-      notRun(call, "failed", "allow_text is false and there are no options to choose from")
-    )
-  }
-  yield* input.context.ask
-    .question({
+const optionsOf = (input: Schema.Json) => strings(field(input, "options"))
+const allowsText = (input: Schema.Json) => field(input, "allow_text") !== false
+
+/** Why a question cannot be asked. */
+export const questionProblem = (input: Schema.Json): string | undefined =>
+  !allowsText(input) && optionsOf(input).length === 0
+    ? "allow_text is false and there are no options to choose from"
+    : undefined
+
+/** What became of a question. */
+export type Answered = { readonly answer: string } | { readonly code: "failed" | "cancelled"; readonly why: string }
+
+/** `ask_user`: raises the question and waits for its answer, for as long as it takes (RUN-445). */
+export const askQuestion = Effect.fnUntraced(
+  function* (input: ToolCallsInput, call: Call) {
+    const { answers } = yield* input.context.ask.question({
       sessionId: input.setup.sessionId,
       turnId: input.turnId,
       nativeRequestId: call.callId,
@@ -56,41 +62,29 @@ const askUser = Effect.fnUntraced(function* (input: ToolCallsInput, call: Call) 
       questions: [
         {
           question: String(field(call.input, "question")),
-          options: options.map((label) => ({ label })),
+          options: optionsOf(call.input).map((label) => ({ label })),
           multiple: false,
-          custom,
+          custom: allowsText(call.input),
           topic: "agent"
         }
       ]
     })
-    .pipe(
-      Effect.matchEffect({
-        onFailure: (failure) =>
-          input.output.emit(
-            notRun(
-              call,
-              "failed",
-              failure._tag === "Withdrawn" ? `the question was withdrawn (${failure.reason})` : failure.message
-            )
-          ),
-        onSuccess: ({ answers }) => {
-          const answer = answers?.[0]?.[0]
-          return answer === undefined
-            ? input.output.emit(notRun(call, "failed", "the person did not answer the question"))
-            : input.output.emit(dispatchRecord(call), completed(call, { answer }))
-        }
+    const answer = answers?.[0]?.[0]
+    return answer === undefined
+      ? ({ code: "failed", why: "the person did not answer the question" } satisfies Answered)
+      : ({ answer } satisfies Answered)
+  },
+  (effect) =>
+    Effect.catchTag(effect, "Withdrawn", ({ reason }) =>
+      Effect.succeed<Answered>({
+        code: reason === "cancelled" ? "cancelled" : "failed",
+        why: `the question was withdrawn (${reason})`
       })
     )
-})
+)
 
-/** Carries out one internal call and emits its end. */
-export const internalTool = (input: ToolCallsInput, call: Call, tool: SessionTool) => {
-  switch (tool.qualifiedName) {
-    case "plan.update":
-      return updatePlan(input, call)
-    case "ask_user":
-      return askUser(input, call)
-    default:
-      return input.output.emit(notRun(call, "failed", "this tool is not available"))
-  }
-}
+/** Emits the end of a question's call. */
+export const answerQuestion = (input: ToolCallsInput, call: Call, answered: Answered) =>
+  "answer" in answered
+    ? input.output.emit(dispatchRecord(call), completed(call, { answer: answered.answer }))
+    : input.output.emit(notRun(call, answered.code, answered.why))

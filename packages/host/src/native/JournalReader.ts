@@ -32,7 +32,10 @@ export const inflate = Effect.fnUntraced(function* (store: Pick<RuntimeStore, "a
     const bytes = yield* store.artifactBytes(reference.artifactId, 0, reference.bytes)
     if (bytes.length !== reference.bytes) continue
     const text = new TextDecoder().decode(bytes)
-    setAt(payload, reference.path, reference.mime.startsWith("application/json") ? JSON.parse(text) : text)
+    const value: unknown = reference.mime.startsWith("application/json") ? JSON.parse(text) : text
+    // An event that was too large as a whole is its artifact (RT-210).
+    if (reference.path === "") return value as EventPayload
+    setAt(payload, reference.path, value)
   }
   return payload as EventPayload
 })

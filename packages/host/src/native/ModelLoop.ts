@@ -13,9 +13,10 @@ import { Effect, Random, Stream, type Schema } from "effect"
 import type { ModelFailure } from "../models/ModelFailure.ts"
 import type { FinishReason, ModelCall, ModelTokens } from "../models/ModelRequest.ts"
 import { nextDelay } from "../models/Retry.ts"
+import { needsPreview } from "../runs/Previews.ts"
 import type { ToolCallsInput, TurnOutput } from "./CallEvents.ts"
-import type { ModelTarget, SessionSetup, StreamModel } from "./SessionSetup.ts"
-import { runCalls } from "./ToolCalls.ts"
+import type { ModelTarget, SessionSetup, SessionTool, StreamModel } from "./SessionSetup.ts"
+import { needsApproval, runCalls } from "./ToolCalls.ts"
 import * as Transcript from "./Transcript.ts"
 
 export interface LoopInput extends Pick<ToolCallsInput, "context" | "execute"> {
@@ -29,11 +30,6 @@ export interface LoopInput extends Pick<ToolCallsInput, "context" | "execute"> {
   readonly roundFits: Effect.Effect<boolean>
 }
 
-/** What one attempt of a model step gave. */
-interface Response {
-  readonly finish: FinishReason
-}
-
 /** Runs the turn to its terminal event, from wherever its transcript stands. */
 export const run = Effect.fnUntraced(function* (input: LoopInput): Effect.fn.Return<void, HarnessError> {
   const { output, transcript } = input
@@ -42,18 +38,18 @@ export const run = Effect.fnUntraced(function* (input: LoopInput): Effect.fn.Ret
   while (true) {
     const response = Transcript.completedResponse(transcript)
     if (response !== undefined) {
+      if (response.ending === "cut") {
+        return yield* output.emit(failure(input, "truncated", "the response was cut by the model's limit"))
+      }
+      if (response.ending === "declined") return yield* finish(input, "refusal")
       if (response.calls.length === 0) return yield* finish(input, "end_turn")
       yield* runCalls({ ...input, response })
     }
     if (!(yield* input.roundFits)) {
       return yield* output.emit(failure(input, "budget", "the turn's budget is spent"))
     }
-    const step = yield* modelStep(input)
-    if (step === undefined) return
-    if (step.finish === "length") {
-      return yield* output.emit(failure(input, "truncated", "the response was cut by the model's limit"))
-    }
-    if (step.finish === "refusal") return yield* finish(input, "refusal")
+    if (!(yield* modelStep(input))) return
+    // The response is durable before any of its calls is looked at (AGT-003).
     if ((Transcript.completedResponse(transcript)?.calls.length ?? 0) > 0) yield* output.durable
   }
 })
@@ -65,7 +61,7 @@ const finish = (input: LoopInput, reason: "end_turn" | "refusal") => {
     sessionId: input.setup.sessionId,
     assistantMessageId: input.assistantMessageId,
     reason,
-    finalText: last === undefined ? "" : Transcript.responseText(last)
+    finalText: last === undefined ? "" : Transcript.finalText(last)
   })
 }
 
@@ -101,18 +97,19 @@ const targetOf = (input: LoopInput): ModelTarget =>
     ? input.setup.fallback
     : input.setup.model
 
-/** Asks until a response is complete. Undefined when the turn ended here, with its terminal event emitted. */
+/** Asks until a response is complete. False when the turn ended here, with its terminal event emitted. */
 const modelStep = Effect.fnUntraced(function* (input: LoopInput) {
   const { output, setup, transcript } = input
   while (true) {
     const attempt = (transcript.turn?.failedAttempts ?? 0) + 1
     const result = yield* Effect.result(attemptStep(input, attempt))
-    if (result._tag === "Success") return result.success
+    if (result._tag === "Success") return true
 
     const failed = result.failure
     const partial = Transcript.partialResponse(transcript)
     if (partial !== undefined) yield* retract(input, partial, failed.message)
-    const delay = nextDelay(failed, attempt, yield* Random.next)
+    const tries = attempt - (transcript.turn?.attemptsBeforeFallback ?? 0)
+    const delay = nextDelay(failed, tries, yield* Random.next)
     if (delay !== null) {
       yield* output.emit({ type: "session-retry", message: failed.message, attempt, delayMs: delay })
       yield* Effect.sleep(delay)
@@ -134,14 +131,14 @@ const modelStep = Effect.fnUntraced(function* (input: LoopInput) {
         ? failure(input, "truncated", failed.message)
         : failure(input, "harness_error", failed.message, failed.errorClass)
     )
-    return undefined
+    return false
   }
 })
 
 const attemptStep = Effect.fnUntraced(function* (
   input: LoopInput,
   attempt: number
-): Effect.fn.Return<Response, ModelFailure> {
+): Effect.fn.Return<void, ModelFailure> {
   const { output, setup, transcript } = input
   const round = (transcript.turn?.rounds ?? 0) + 1
   const responseId = `${input.turnId}.${round}.${attempt}`
@@ -208,30 +205,40 @@ const attemptStep = Effect.fnUntraced(function* (
     }
   )
 
-  const reason = finished?.reason ?? "stop"
-  const kept = reason === "length" ? [] : calls
-  yield* output.emit(...closePart(), ...callEvents(input, kept, finished?.replay), {
+  const ending = endingOf(finished?.reason)
+  const kept = ending === "whole" ? calls : []
+  const diagnostics = Transcript.endingDiagnostics(ending)
+  yield* output.emit(...closePart(), ...(yield* callEvents(input, kept, finished?.replay)), {
     type: "usage",
-    observation: { kind: "delta", tokens: tokens ?? unreported, providerObservationId: responseId }
+    observation: { kind: "delta", tokens: tokens ?? unreported, providerObservationId: responseId },
+    ...(diagnostics === undefined ? {} : { diagnostics })
   })
-  return { finish: reason }
 })
+
+const endingOf = (reason: FinishReason | undefined): Transcript.ResponseEnding =>
+  reason === "length" ? "cut" : reason === "refusal" ? "declined" : "whole"
 
 const unreported: ModelTokens = { input: null, output: null, reasoning: null, cache: { read: null, write: null } }
 
 /** The calls of a response, before its usage makes it complete. What a provider must see again goes with the first. */
-const callEvents = (
+const callEvents = Effect.fnUntraced(function* (
   input: LoopInput,
   calls: ReadonlyArray<ModelCall>,
   replay: Schema.Json | undefined
-): ReadonlyArray<HarnessEvent> => {
+) {
   const taken = new Set<string>()
-  return calls.flatMap((call, index): ReadonlyArray<HarnessEvent> => {
+  const events: Array<HarnessEvent> = []
+  for (const [index, call] of calls.entries()) {
     const toolCallId = Transcript.freshCallId(input.transcript, taken, call.callId)
     taken.add(toolCallId)
     const tool = input.setup.tools.find((tool) => tool.alias === call.tool)
     const qualifiedName = tool?.qualifiedName ?? call.tool
-    return [
+    const whole = yield* keepArguments(input, tool, call)
+    const metadata = {
+      ...(index === 0 && replay !== undefined ? { replay } : {}),
+      ...(whole === undefined ? {} : { arguments_artifact_id: whole })
+    }
+    events.push(
       {
         type: "tool-start",
         toolCallId,
@@ -247,11 +254,29 @@ const callEvents = (
         type: "tool-input",
         toolCallId,
         input: call.arguments,
-        ...(index === 0 && replay !== undefined ? { metadata: { replay } } : {})
+        ...(Object.keys(metadata).length === 0 ? {} : { metadata })
       }
-    ]
-  })
-}
+    )
+  }
+  return events
+})
+
+/**
+ * Keeps the whole arguments of a call that a person will see as previews, as an artifact of their own (run-protocol 15).
+ * It is named by the call's `tool-input`, so that it is found after a restart. Without it the previews must do.
+ */
+const keepArguments = Effect.fnUntraced(function* (input: LoopInput, tool: SessionTool | undefined, call: ModelCall) {
+  const { context, setup } = input
+  if (tool === undefined || !needsApproval(setup, tool) || !needsPreview(call.arguments)) return undefined
+  const bytes = new TextEncoder().encode(JSON.stringify(input.output.redact(call.arguments)))
+  return yield* context.artifacts
+    .put(setup.sessionId, "application/json", bytes)
+    .pipe(
+      Effect.catch((cause) =>
+        Effect.as(Effect.logWarning("the whole arguments of a call could not be kept", cause), undefined)
+      )
+    )
+})
 
 const kinds = {
   "files.read": "read",

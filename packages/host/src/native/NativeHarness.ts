@@ -21,7 +21,7 @@ import {
   type TurnInput,
   makeBarrier
 } from "@tackroom/sdk/adapters"
-import { Cause, Deferred, Effect, Fiber, Queue, Stream } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, Queue, Stream } from "effect"
 import { inflate } from "./JournalReader.ts"
 import * as ModelLoop from "./ModelLoop.ts"
 import type { ExecuteTool, SessionSetup, StreamModel } from "./SessionSetup.ts"
@@ -33,6 +33,8 @@ export interface NativeParts {
   readonly setup: (sessionId: string) => Effect.Effect<SessionSetup, HarnessError>
   readonly streamModel: StreamModel
   readonly execute: ExecuteTool
+  /** The value without known secrets, as the journal will have it (RUN-174, AGT-002). */
+  readonly redact: <A>(value: A) => A
 }
 
 const id = "native"
@@ -43,6 +45,7 @@ const keptTranscripts = 64
 /** Items between the loop and the runtime; a full queue holds the loop back. */
 const queueCapacity = 256
 const pageSize = 1_000
+const pageBytes = 4 * 1_024 * 1_024
 
 interface ActiveTurn {
   readonly fiber: Fiber.Fiber<void, unknown>
@@ -74,7 +77,7 @@ const make = Effect.fnUntraced(function* (parts: NativeParts, context: HarnessCo
       keep(sessionId, cursor, copy(transcript))
     }
     while (true) {
-      const page = yield* parts.store.read(sessionId, cursor, pageSize)
+      const page = yield* parts.store.read(sessionId, cursor, pageSize, pageBytes)
       for (const event of page.events) {
         if (!marked && event.seq > startCursor) mark()
         const payload = event.artifacts === null ? event.payload : yield* inflate(parts.store, event)
@@ -82,6 +85,7 @@ const make = Effect.fnUntraced(function* (parts: NativeParts, context: HarnessCo
         cursor = event.seq
       }
       if (page.events.length === 0 || cursor >= page.head) break
+      yield* Effect.yieldNow
     }
     if (!marked) mark()
     return transcript
@@ -98,8 +102,9 @@ const make = Effect.fnUntraced(function* (parts: NativeParts, context: HarnessCo
       Effect.mapError((cause) => unreadable(cause.message))
     )
     const emit = (...events: ReadonlyArray<HarnessEvent>) => {
-      for (const event of events) Transcript.apply(transcript, event, turn.turnId)
-      return Effect.asVoid(Queue.offerAll(queue, events))
+      const kept = events.map((event) => ("delta" in event ? event : parts.redact(event)))
+      for (const event of kept) Transcript.apply(transcript, event, turn.turnId)
+      return Effect.asVoid(Queue.offerAll(queue, kept))
     }
     if (resumed) {
       yield* emit({
@@ -120,6 +125,7 @@ const make = Effect.fnUntraced(function* (parts: NativeParts, context: HarnessCo
       roundFits: turn.roundFits,
       output: {
         emit,
+        redact: parts.redact,
         durable: Effect.flatMap(makeBarrier, (barrier: Barrier) =>
           Effect.andThen(Queue.offer(queue, barrier), Deferred.await(barrier.committed))
         ),
@@ -134,16 +140,22 @@ const make = Effect.fnUntraced(function* (parts: NativeParts, context: HarnessCo
         const queue = yield* Queue.bounded<HarnessItem, HarnessError | Cause.Done>(queueCapacity)
         const fiber = yield* Effect.forkScoped(
           runLoop(turn, queue, resumed).pipe(
-            Effect.matchCauseEffect({
-              onFailure: (cause) =>
-                Cause.hasInterrupts(cause) ? onInterrupted(turn, queue) : Queue.failCause(queue, cause),
-              onSuccess: () => Queue.end(queue)
-            }),
-            Effect.asVoid
+            Effect.onExit((exit) => {
+              if (Exit.isSuccess(exit)) return Queue.end(queue)
+              return Cause.hasInterrupts(exit.cause) ? onInterrupted(turn, queue) : Queue.failCause(queue, exit.cause)
+            })
           )
         )
         active.set(turn.turnId, { fiber, cancelling: false })
-        return Stream.fromQueue(queue).pipe(Stream.ensuring(Effect.sync(() => active.delete(turn.turnId))))
+        // A queue that nobody reads any more must not hold the loop's last words back.
+        return Stream.fromQueue(queue).pipe(
+          Stream.ensuring(
+            Effect.andThen(
+              Effect.sync(() => active.delete(turn.turnId)),
+              Queue.shutdown(queue)
+            )
+          )
+        )
       })
     )
 

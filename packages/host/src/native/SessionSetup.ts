@@ -40,6 +40,8 @@ export interface SessionSetup {
   readonly model: ModelTarget
   readonly fallback: ModelTarget | undefined
   readonly approvals: ApprovalPolicy
+  /** True for a tool that is no longer what it was when the session was made (AGT-121). */
+  readonly bindingChanged: (qualifiedName: string) => boolean
 }
 
 /** One attempt of one model step. */

@@ -7,9 +7,10 @@
  * failed turn.
  */
 import type { HarnessError } from "@tackroom/protocol"
+import type { HarnessEvent } from "@tackroom/protocol/events"
 import { Effect, Fiber, type Schema } from "effect"
 import { completed, dispatchRecord, notRun, problemEnd, type ToolCallsInput } from "./CallEvents.ts"
-import { internalTool } from "./InternalTools.ts"
+import { answerQuestion, askQuestion, questionProblem, updatePlan, type Answered } from "./InternalTools.ts"
 import type { SessionSetup, SessionTool } from "./SessionSetup.ts"
 import type { Call } from "./Transcript.ts"
 
@@ -20,7 +21,7 @@ export const parallelReads = 8
 
 type Verdict =
   | { readonly allowed: true }
-  | { readonly allowed: false; readonly code: "denied" | "failed"; readonly why: string }
+  | { readonly allowed: false; readonly code: "denied" | "cancelled"; readonly why: string }
 
 const allowed: Verdict = { allowed: true }
 
@@ -40,7 +41,7 @@ const objection = (setup: SessionSetup, call: Call, index: number): string | und
     return call.problem === "not_json" ? "the arguments are not valid JSON" : "the arguments are not a JSON object"
   }
   const issues = tool.validate(call.input)
-  if (issues.length === 0) return undefined
+  if (issues.length === 0) return tool.qualifiedName === "ask_user" ? questionProblem(call.input) : undefined
   const listed = issues.slice(0, 10).map((issue) => `${issue.path}: expected ${issue.expected}`)
   return `the arguments do not fit the tool's schema. ${listed.join("; ")}`
 }
@@ -63,10 +64,8 @@ export const runCalls = Effect.fnUntraced(function* (input: ToolCallsInput) {
   }
   if (runnable.length === 0) return
 
-  const verdicts = yield* Effect.forEach(runnable, ({ call, tool }) =>
-    needsApproval(setup, tool) ? Effect.forkChild(askFor(input, call, tool)) : Effect.succeed(undefined)
-  )
-  const jobs = runnable.map(({ call, tool }, index) => ({ call, tool, verdict: verdicts[index] }))
+  // Whatever needs a person is pending at once (AGT-004, AGT-180); each call then waits for its own.
+  const jobs = yield* Effect.forEach(runnable, ({ call, tool }) => raise(input, call, tool))
   for (const batch of inBatches(jobs)) {
     yield* Effect.forEach(batch, (job) => runOne(input, job), { concurrency: parallelReads, discard: true })
   }
@@ -75,25 +74,50 @@ export const runCalls = Effect.fnUntraced(function* (input: ToolCallsInput) {
 interface Job {
   readonly call: Call
   readonly tool: SessionTool
-  readonly verdict: Fiber.Fiber<Verdict, HarnessError> | undefined
+  readonly verdict?: Fiber.Fiber<Verdict, HarnessError>
+  readonly answer?: Fiber.Fiber<Answered, HarnessError>
 }
 
-/** Neighbouring reads and questions together, everything else alone. */
+const raise = Effect.fnUntraced(function* (input: ToolCallsInput, call: Call, tool: SessionTool) {
+  if (tool.qualifiedName === "ask_user") {
+    const answer = yield* Effect.forkChild(askQuestion(input, call))
+    return { call, tool, answer } satisfies Job
+  }
+  if (!needsApproval(input.setup, tool)) return { call, tool } satisfies Job
+  const changed = bindingMatters(input.setup, tool)
+  if (changed && !call.noticed) yield* input.output.emit(bindingNotice(call, tool))
+  const verdict = yield* Effect.forkChild(askFor(input, call, tool, changed))
+  return { call, tool, verdict } satisfies Job
+})
+
+/** Under `always` a person is asked anyway, and may allow the tool as it is now for the session (AGT-121). */
+const bindingMatters = (setup: SessionSetup, tool: SessionTool): boolean =>
+  setup.approvals.mode !== "always" && setup.bindingChanged(tool.qualifiedName)
+
+const bindingNotice = (call: Call, tool: SessionTool): HarnessEvent => ({
+  type: "harness-notice",
+  code: "binding_changed",
+  severity: "warn",
+  message: `${tool.qualifiedName} is no longer what it was when this session was made; a person decides each call`,
+  details: { tool: tool.alias, qualified_name: tool.qualifiedName, tool_call_id: call.callId }
+})
+
+/** Neighbouring reads together, everything else alone. */
 const inBatches = (jobs: ReadonlyArray<Job>): ReadonlyArray<ReadonlyArray<Job>> => {
   const batches: Array<Array<Job>> = []
-  let together: string | undefined
+  let reading = false
   for (const job of jobs) {
-    const group = job.tool.qualifiedName === "ask_user" ? "question" : job.tool.category === "read" ? "read" : undefined
+    const isRead = job.tool.category === "read"
     const last = batches.at(-1)
-    if (last !== undefined && group !== undefined && group === together) last.push(job)
+    if (last !== undefined && isRead && reading) last.push(job)
     else batches.push([job])
-    together = group
+    reading = isRead
   }
   return batches
 }
 
 const askFor = Effect.fnUntraced(
-  function* (input: ToolCallsInput, call: Call, tool: SessionTool) {
+  function* (input: ToolCallsInput, call: Call, tool: SessionTool, bindingChanged: boolean) {
     const decision = yield* input.context.ask.permission({
       sessionId: input.setup.sessionId,
       turnId: input.turnId,
@@ -104,42 +128,53 @@ const askFor = Effect.fnUntraced(
       toolCallId: call.callId,
       paths: pathsOf(call.input),
       ...(tool.category === undefined ? {} : { category: tool.category }),
-      ...(detailsOf(tool, call.input) ?? {}),
+      details: detailsOf(tool, call.input, bindingChanged),
       options: [
         { id: "once", label: "Allow once", kind: "allow_once" },
-        { id: "session", label: "Allow for this session", kind: "allow_always" },
+        ...(bindingChanged ? [] : [forSession]),
         { id: "deny", label: "Deny", kind: "reject_once" }
       ]
     })
     if (decision.decision === "allow_once" || decision.decision === "allow_always") return allowed
+    const who = decision.origin === "person" ? "a person" : "the policy of this host"
     const note = decision.note === undefined ? "" : ` ${decision.note}`
-    return { allowed: false, code: "denied", why: `a person denied this call.${note}` } satisfies Verdict
+    return { allowed: false, code: "denied", why: `${who} denied this call.${note}` } satisfies Verdict
   },
   (effect) =>
     Effect.catchTag(effect, "Withdrawn", (withdrawn) =>
       Effect.succeed<Verdict>({
         allowed: false,
-        code: "denied",
+        code: withdrawn.reason === "cancelled" ? "cancelled" : "denied",
         why: `the request for approval was withdrawn (${withdrawn.reason})`
       })
     )
 )
+
+const forSession = { id: "session", label: "Allow for this session", kind: "allow_always" } as const
 
 const pathsOf = (input: Schema.Json): ReadonlyArray<string> => {
   if (typeof input !== "object" || input === null || !("path" in input)) return []
   return typeof input.path === "string" ? [input.path] : []
 }
 
-const detailsOf = (tool: SessionTool, input: Schema.Json) => {
-  if (tool.qualifiedName !== "shell.run" || typeof input !== "object" || input === null) return undefined
-  return "command" in input && typeof input.command === "string" ? { details: { command: input.command } } : undefined
-}
+/** `reason` says why a person is asked though the agent's policy would not (run-protocol 15). */
+const detailsOf = (tool: SessionTool, input: Schema.Json, bindingChanged: boolean) => ({
+  ...(bindingChanged ? { reason: "binding_changed" } : {}),
+  ...(tool.qualifiedName === "shell.run" &&
+  typeof input === "object" &&
+  input !== null &&
+  "command" in input &&
+  typeof input.command === "string"
+    ? { command: input.command }
+    : {})
+})
 
-const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { call, tool, verdict }: Job) {
+const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { answer, call, tool, verdict }: Job) {
   const { output, setup } = input
-  const answer = verdict === undefined ? allowed : yield* Fiber.join(verdict)
-  if (!answer.allowed) return yield* output.emit(notRun(call, answer.code, answer.why))
-  if (tool.source === "internal") return yield* internalTool(input, call, tool)
+  if (answer !== undefined) return yield* answerQuestion(input, call, yield* Fiber.join(answer))
+  const decided = verdict === undefined ? allowed : yield* Fiber.join(verdict)
+  if (!decided.allowed) return yield* output.emit(notRun(call, decided.code, decided.why))
+  if (tool.qualifiedName === "plan.update") return yield* updatePlan(input, call)
 
   yield* input
     .execute({
@@ -164,7 +199,11 @@ const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { call, tool,
       Effect.onInterrupt(() =>
         output.cancelling()
           ? output.emit(
-              problemEnd(call, { outcome: "failed", code: "cancelled", message: "ended when the turn was cancelled" })
+              problemEnd(call, {
+                outcome: call.dispatched ? "failed" : "not_run",
+                code: "cancelled",
+                message: "ended when the turn was cancelled"
+              })
             )
           : Effect.void
       )

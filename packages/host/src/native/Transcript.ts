@@ -25,6 +25,8 @@ export interface Call {
   /** Why the arguments could not be read; then `input` is the raw text. */
   readonly problem: string | undefined
   dispatched: boolean
+  /** The journal says already that the tool's binding changed (AGT-121). */
+  noticed: boolean
   end: { readonly outcome: CallOutcome; readonly text: string } | undefined
 }
 
@@ -42,15 +44,35 @@ export interface ResponseEntry {
   readonly calls: Array<Call>
   replay: Schema.Json | undefined
   complete: boolean
+  ending: ResponseEnding
 }
+
+/** How the model ended a response: cut by a limit (AGT-009) or declined, else by itself. */
+export type ResponseEnding = "whole" | "cut" | "declined"
+
+/** Kept as a diagnostic of the usage event that completes the response, so that a crash behind it changes nothing. */
+const endingCodes = { cut: "response_truncated", declined: "response_declined" } as const
+
+/** The diagnostics of the usage event of a response with this ending. */
+export const endingDiagnostics = (ending: ResponseEnding) =>
+  ending === "whole"
+    ? undefined
+    : [
+        {
+          code: endingCodes[ending],
+          message: ending === "cut" ? "the response was cut by the model's limit" : "the model declined to answer"
+        }
+      ]
 
 /** Where the running turn stands. */
 export interface TurnProgress {
   readonly turnId: string
   /** Completed responses of this turn. */
   rounds: number
-  /** Attempts of the current round that were retracted. */
+  /** Attempts of the current round that were retracted, whichever model was asked. */
   failedAttempts: number
+  /** Those of them before the fallback model took over. */
+  attemptsBeforeFallback: number
   /** The fallback model has taken over for the rest of the turn (AGT-007). */
   fallback: boolean
 }
@@ -140,7 +162,13 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
       transcript.entries.push({ role: "user", text: promptText(event.parts) })
       return
     case "turn-start":
-      transcript.turn = { turnId: turnId ?? "", rounds: 0, failedAttempts: 0, fallback: false }
+      transcript.turn = {
+        turnId: turnId ?? "",
+        rounds: 0,
+        failedAttempts: 0,
+        attemptsBeforeFallback: 0,
+        fallback: false
+      }
       return
     case "response-start":
       transcript.entries.push({
@@ -150,7 +178,8 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
         parts: [],
         calls: [],
         replay: undefined,
-        complete: false
+        complete: false,
+        ending: "whole"
       })
       return
     case "text-delta":
@@ -184,6 +213,7 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
         input: null,
         problem: typeof problem === "string" ? problem : undefined,
         dispatched: false,
+        noticed: false,
         end: undefined
       })
       transcript.callIds.add(event.toolCallId)
@@ -203,10 +233,14 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
       const response = partialResponse(transcript)
       if (response === undefined || event.observation === undefined) return
       response.complete = true
+      const codes = event.diagnostics?.map(({ code }) => code) ?? []
+      if (codes.includes(endingCodes.cut)) response.ending = "cut"
+      if (codes.includes(endingCodes.declined)) response.ending = "declined"
       transcript.responses += 1
       if (transcript.turn !== undefined) {
         transcript.turn.rounds += 1
         transcript.turn.failedAttempts = 0
+        transcript.turn.attemptsBeforeFallback = 0
       }
       return
     }
@@ -215,7 +249,7 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
       if (call === undefined) return
       if (event.status === "running" && member(event.metadata, "dispatch") === true) call.dispatched = true
       if (event.status === "uncertain") {
-        call.end ??= { outcome: "unknown", text: unknownText(member(event.metadata, "reason")) }
+        call.end ??= { outcome: "unknown", text: forModel(unknownText(member(event.metadata, "reason"))) }
       }
       return
     }
@@ -224,7 +258,7 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
       if (call !== undefined) {
         call.end ??= {
           outcome: outcomeOf(event.metadata, "completed"),
-          text: renderOutput(call.qualifiedName, event.output)
+          text: forModel(renderOutput(call.qualifiedName, event.output))
         }
       }
       return
@@ -233,15 +267,19 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
       const call = findCall(transcript, event.toolCallId)
       if (call === undefined) return
       const outcome = outcomeOf(event.metadata, call.dispatched ? "failed" : "not_run")
-      call.end ??= { outcome, text: errorText(outcome, event.error) }
+      call.end ??= { outcome, text: forModel(errorText(outcome, event.error)) }
       return
     }
-    case "harness-notice":
+    case "harness-notice": {
       if (event.code === "model_fallback" && transcript.turn !== undefined) {
         transcript.turn.fallback = true
-        transcript.turn.failedAttempts = 0
+        transcript.turn.attemptsBeforeFallback = transcript.turn.failedAttempts
       }
+      const callId = event.code === "binding_changed" ? member(event.details, "tool_call_id") : undefined
+      const call = typeof callId === "string" ? findCall(transcript, callId) : undefined
+      if (call !== undefined) call.noticed = true
       return
+    }
     case "finish":
     case "cancelled":
     case "error": {
@@ -263,7 +301,7 @@ const resultOf = (call: Call): ToolResult => {
   return {
     callId: call.callId,
     tool: call.alias,
-    text: forModel(end.text),
+    text: end.text,
     ...(end.outcome === "completed" ? {} : { failed: true })
   }
 }
@@ -288,12 +326,9 @@ export const toMessages = (transcript: Transcript): ReadonlyArray<ModelMessage> 
     return entry.calls.length === 0 ? [assistant] : [assistant, { role: "tool", results: entry.calls.map(resultOf) }]
   })
 
-/** The text of a response, all text parts joined. */
-export const responseText = (response: ResponseEntry): string =>
-  response.parts
-    .filter((part) => part.type === "text")
-    .map((part) => part.text)
-    .join("")
+/** The text that a turn ends with: the last text part of its response, empty when there is none (AGT-010). */
+export const finalText = (response: ResponseEntry): string =>
+  response.parts.findLast((part) => part.type === "text")?.text ?? ""
 
 /** An id for a call that no other call of the session has: the model's own where it is free. */
 export const freshCallId = (transcript: Transcript, taken: ReadonlySet<string>, wanted: string): string => {

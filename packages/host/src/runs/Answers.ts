@@ -19,6 +19,7 @@ import { Clock, Effect } from "effect"
 import type { HostSession } from "./HostRows.ts"
 import type { HostRuntime, Resolution } from "./HostRuntime.ts"
 import { op, type HostStore } from "./HostStore.ts"
+import { decisionsOf } from "./Interruptions.ts"
 import type { Sessions } from "./Sessions.ts"
 
 export interface AnswersConfig {
@@ -35,14 +36,10 @@ const decisions = { once: "allow_once", session: "allow_always", deny: "deny" } 
 export const make = (config: AnswersConfig) => {
   const { runtime, sessions } = config
 
-  const resolutionOf = (
-    params: RespondParams,
-    row: InteractionRow,
-    bindingChanged: boolean
-  ): Resolution | InvalidParams => {
+  const resolutionOf = (params: RespondParams, row: InteractionRow): Resolution | InvalidParams => {
     if (row.kind === "permission") {
       if (params.decision === undefined) return invalid("decision", "a decision, as this interaction is an approval")
-      if (params.decision === "session" && bindingChanged) {
+      if (params.decision === "session" && !decisionsOf(row.request as PermissionSubject).includes("session")) {
         return invalid("decision", "once or deny: the tool has changed since the session was made")
       }
       return {
@@ -66,7 +63,7 @@ export const make = (config: AnswersConfig) => {
     const grant = op("putGrant", {
       sessionId: session.sessionId,
       qualifiedName,
-      binding: session.definition.bindings[qualifiedName] ?? "",
+      binding: sessions.bindingOf(qualifiedName) ?? "",
       interactionId: row.id,
       grantedAt: yield* Clock.currentTimeMillis
     })
@@ -98,10 +95,7 @@ export const make = (config: AnswersConfig) => {
       return yield* new NotFound({ what: "interaction", id: params.interactionId })
     }
     const response = params.decision ?? params.answer ?? ""
-    const changed =
-      row.kind === "permission" &&
-      sessions.bindingChanged(session, config.aliases(session)((row.request as PermissionSubject).tool))
-    const resolution = resolutionOf(params, row, changed && row.state === "pending")
+    const resolution = resolutionOf(params, row)
     if (resolution instanceof InvalidParams) return yield* resolution
     if (row.state !== "pending") {
       const known = stored(row, response)

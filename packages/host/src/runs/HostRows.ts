@@ -4,6 +4,7 @@
  */
 import type { Failure, FullMember, RunStatus } from "@tackroom/protocol/run"
 import type { Scenario } from "@tackroom/protocol/scenario"
+import type { InteractionRow, UsageTotals } from "@tackroom/sdk/effect"
 import type { Schema } from "effect"
 import type { ModelTarget } from "../native/SessionSetup.ts"
 
@@ -14,8 +15,8 @@ export interface KeptDefinition {
   readonly member: FullMember
   /** Digest of the binding of each selected tool at creation (AGT-121). */
   readonly bindings: { readonly [qualifiedName: string]: string }
-  /** The scenario of a scripted model, read when the session was made. */
-  readonly scenario?: Scenario
+  /** The scenarios of its scripted models by connection, read when the session was made. */
+  readonly scenarios?: { readonly [connection: string]: Scenario }
 }
 
 /** `hr_session`. */
@@ -67,4 +68,39 @@ export interface HostGrant {
   readonly binding: string
   readonly interactionId: string
   readonly grantedAt: number
+}
+
+/** A pending interaction, as far as it is shown. */
+export type PendingRow = Pick<
+  InteractionRow,
+  "id" | "sessionId" | "turnId" | "kind" | "nativeId" | "request" | "createdAt"
+>
+
+/** A run and what belongs to its state at one moment. */
+export interface Observed {
+  readonly run: HostRun | null
+  readonly head: number
+  /** Oldest first; empty for a run that has ended. */
+  readonly pending: ReadonlyArray<PendingRow>
+  readonly usage: UsageTotals
+}
+
+/** A session at one moment. */
+export interface SessionView {
+  readonly active: HostRun | null
+  readonly latest: HostRun | null
+  readonly head: number
+  readonly pending: ReadonlyArray<PendingRow>
+  readonly grants: ReadonlyArray<HostGrant>
+  readonly usage: UsageTotals
+}
+
+/** A row of `session/list`. */
+export interface SessionSummary {
+  readonly session: HostSession
+  /** Time of its last change. */
+  readonly activity: number
+  readonly activeSubmission: string | null
+  readonly latestSubmission: string | null
+  readonly waiting: boolean
 }

@@ -6,7 +6,7 @@ import { mintId, type RuntimeError } from "@tackroom/protocol"
 import type { EventPayload } from "@tackroom/protocol/events"
 import type { InteractionRow, OpFailed, RuntimeStore, SessionRow, StoreOp } from "@tackroom/sdk/effect"
 import type { TurnBudget } from "@tackroom/sdk/adapters"
-import { ActiveTurns, Interactions, Sessions, Store, Turns } from "@tackroom/sdk/effect"
+import { ActiveTurns, Hub, Interactions, Sessions, Store, Turns, type TurnFold } from "@tackroom/sdk/effect"
 import { Clock, Effect } from "effect"
 import { randomBytes } from "node:crypto"
 
@@ -71,6 +71,16 @@ export const budgetOf = (session: Pick<SessionRow, "harnessPayload">): TurnBudge
     : undefined
 }
 
+/** The tool that runs, else the one that is about to. */
+const runningTool = (open: TurnFold["openTools"]): string | undefined => {
+  let first: string | undefined
+  for (const { name, started } of open.values()) {
+    if (started) return name
+    first ??= name
+  }
+  return first
+}
+
 /** What a call of the runtime with rows of the host may fail with. */
 export type Failure = RuntimeError | OpFailed
 
@@ -83,6 +93,33 @@ export const make = Effect.gen(function* () {
   const turns = yield* Turns
   const interactions = yield* Interactions
   const actives = yield* ActiveTurns
+  const hub = yield* Hub
+  const phases = new Map<string, MemberPhase>()
+
+  const look = (sessionId: string, at: number): MemberPhase | undefined => {
+    const active = actives.get(sessionId)
+    if (active === undefined) {
+      phases.delete(sessionId)
+      return undefined
+    }
+    const phase = active.phase()
+    const tool = phase === "tool" ? runningTool(active.log.fold.openTools) : undefined
+    const known = phases.get(sessionId)
+    if (known?.turnId === active.turn.id && known.phase === phase && known.tool === tool) return known
+    const next = { turnId: active.turn.id, phase, ...(tool === undefined ? {} : { tool }), since: at }
+    phases.set(sessionId, next)
+    return next
+  }
+  // The phase follows the committed events, so that `since` is the time of the one that began it.
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      hub.subscribe("*", ({ at, payload, sessionId }) => {
+        if (!("delta" in payload)) look(sessionId, Date.parse(at))
+      })
+    ),
+    (detach) => Effect.sync(detach)
+  )
+  const clock = yield* Clock.Clock
   const { journalId } = yield* store.info
   const runtime: HostRuntime = {
     store,
@@ -137,17 +174,7 @@ export const make = Effect.gen(function* () {
         }),
         ({ status }) => ({ alreadyResolved: status === "already_resolved" })
       ),
-    phase: (sessionId) => {
-      const active = actives.get(sessionId)
-      if (active === undefined) return undefined
-      const tool: { readonly name: string } | undefined = active.log.fold.openTools.values().next().value
-      return {
-        turnId: active.turn.id,
-        phase: active.phase(),
-        ...(tool === undefined ? {} : { tool: tool.name }),
-        since: active.waitingSince ?? active.turn.createdAt
-      }
-    },
+    phase: (sessionId) => look(sessionId, clock.currentTimeMillisUnsafe()),
     mintSessionId: Effect.map(Clock.currentTimeMillis, (now) => mintId("session", now, randomBytes(10)))
   }
   return runtime

@@ -4,10 +4,16 @@
  */
 import type { RuntimeStore, StoreFailure, StoreOp } from "@tackroom/sdk/effect"
 import type { Effect } from "effect"
-import type { HostGrant, HostRun, HostSession } from "./HostRows.ts"
+import type { HostGrant, HostRun, HostSession, Observed, SessionSummary, SessionView } from "./HostRows.ts"
 
 /** The extension's name in the store and its migrations. */
 export const extensionName = "host"
+
+/** An artifact by name and size. */
+export interface ArtifactNote {
+  readonly artifactId: string
+  readonly bytes: number
+}
 
 /** Arguments and results of the reads. */
 export interface HostQueries {
@@ -24,7 +30,27 @@ export interface HostQueries {
       readonly limit: number
       readonly after?: { readonly activity: number; readonly sessionId: string }
     }
-    readonly result: ReadonlyArray<{ readonly session: HostSession; readonly activity: number }>
+    readonly result: ReadonlyArray<SessionSummary>
+  }
+  /**
+   * A run, what is pending for it and how far its journal is, from one snapshot (RUN-194). Without `submissionId` the
+   * active run, else the latest that was admitted.
+   */
+  readonly observe: {
+    readonly args: { readonly sessionId: string; readonly submissionId?: string }
+    readonly result: Observed
+  }
+  /** Everything that `session/state` tells, from one snapshot. */
+  readonly view: { readonly args: { readonly sessionId: string }; readonly result: SessionView }
+  /** The artifacts of the latest text of a turn that was too long for its event. */
+  readonly textArtifact: {
+    readonly args: { readonly sessionId: string; readonly after: number; readonly upTo: number }
+    readonly result: ArtifactNote | null
+  }
+  /** The artifact with a call's whole arguments, as its `tool-input` names it. */
+  readonly argumentsArtifact: {
+    readonly args: { readonly sessionId: string; readonly turnId: string; readonly callId: string }
+    readonly result: string | null
   }
   readonly run: {
     readonly args: { readonly sessionId: string; readonly submissionId: string }
@@ -40,10 +66,6 @@ export interface HostQueries {
   readonly runOfTurn: {
     readonly args: { readonly sessionId: string; readonly turnId: string }
     readonly result: HostRun | null
-  }
-  readonly grants: {
-    readonly args: { readonly sessionId: string; readonly limit: number }
-    readonly result: ReadonlyArray<HostGrant>
   }
   readonly grant: {
     readonly args: { readonly sessionId: string; readonly qualifiedName: string }

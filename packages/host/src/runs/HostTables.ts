@@ -6,7 +6,8 @@
  * with their features, as later migrations.
  */
 import type { SqliteStoreExtension, SqliteTables } from "@tackroom/sdk/stores/sqlite"
-import type { HostGrant, HostRun, HostSession } from "./HostRows.ts"
+import type { UsageTotals } from "@tackroom/sdk/effect"
+import type { HostGrant, HostRun, HostSession, PendingRow } from "./HostRows.ts"
 import { extensionName, type HostOps, type HostQueries } from "./HostStore.ts"
 
 const schema = `
@@ -65,6 +66,19 @@ interface RunColumns {
   readonly error: string | null
   readonly created_at: number
   readonly ended_at: number | null
+}
+
+interface SummaryColumns {
+  readonly activity: number
+  readonly active: string | null
+  readonly latest: string | null
+  readonly waiting: number
+}
+
+interface ArtifactReference {
+  readonly path: string
+  readonly artifactId: string
+  readonly bytes: number
 }
 
 interface GrantColumns {
@@ -147,7 +161,8 @@ const ops: Ops = {
   putRun: (db, r) =>
     db.run(
       `INSERT INTO hr_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-         (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM hr_run WHERE session_id = ?))`,
+         (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM hr_run WHERE session_id = ?))
+       ON CONFLICT (session_id, submission_id) DO NOTHING`,
       r.sessionId,
       r.submissionId,
       r.state,
@@ -194,6 +209,83 @@ type Queries = {
   readonly [K in keyof HostQueries]: (db: SqliteTables, args: HostQueries[K]["args"]) => HostQueries[K]["result"]
 }
 
+/** Written by the runtime; read as far as a run shows it. */
+interface PendingColumns {
+  readonly id: string
+  readonly session_id: string
+  readonly turn_id: string | null
+  readonly kind: PendingRow["kind"]
+  readonly native_id: string
+  readonly request: string
+  readonly created_at: number
+}
+
+const pendingOf = (row: PendingColumns): PendingRow => ({
+  id: row.id,
+  sessionId: row.session_id,
+  turnId: row.turn_id,
+  kind: row.kind,
+  nativeId: row.native_id,
+  request: json(row.request),
+  createdAt: row.created_at
+})
+
+const headOf = (db: SqliteTables, sessionId: string): number =>
+  db.get<{ readonly head: number }>("SELECT head FROM tr_session WHERE id = ?", sessionId)?.head ?? 0
+
+const pendingRows = (db: SqliteTables, sessionId: string): ReadonlyArray<PendingRow> =>
+  db
+    .all<PendingColumns>(
+      `SELECT id, session_id, turn_id, kind, native_id, request, created_at FROM tr_interaction
+       WHERE state = 'pending' AND session_id = ? ORDER BY created_at, id`,
+      sessionId
+    )
+    .map(pendingOf)
+
+/** Every response of the native agent reports its own tokens, so that they add up; null where none was reported. */
+const usageColumns = `
+  SELECT SUM(observation ->> '$.tokens.input') AS inputTokens,
+    SUM(observation ->> '$.tokens.output') AS outputTokens,
+    SUM(observation ->> '$.tokens.cache.read') AS cachedInputTokens,
+    COUNT(CASE WHEN observation ->> '$.kind' = 'round' AND COALESCE(observation ->> '$.attempt', 1) <= 1 THEN 1 END)
+      AS rounds
+  FROM tr_usage`
+
+const noUsage: UsageTotals = { inputTokens: null, outputTokens: null, cachedInputTokens: null, rounds: 0 }
+
+const turnUsage = (db: SqliteTables, sessionId: string, turnId: string | null): UsageTotals =>
+  (turnId === null
+    ? undefined
+    : db.get<UsageTotals & object>(`${usageColumns} WHERE session_id = ? AND turn_id = ?`, sessionId, turnId)) ??
+  noUsage
+
+const sessionUsage = (db: SqliteTables, sessionId: string): UsageTotals =>
+  db.get<UsageTotals & object>(`${usageColumns} WHERE session_id = ?`, sessionId) ?? noUsage
+
+const activeRun = (db: SqliteTables, sessionId: string): HostRun | null =>
+  found(db.get<RunColumns>("SELECT * FROM hr_run WHERE session_id = ? AND ended_at IS NULL", sessionId), runOf)
+
+const latestRun = (db: SqliteTables, sessionId: string): HostRun | null =>
+  found(
+    db.get<RunColumns>(
+      `SELECT * FROM hr_run WHERE session_id = ? AND state <> 'not_accepted' ORDER BY ordinal DESC LIMIT 1`,
+      sessionId
+    ),
+    runOf
+  )
+
+const grantRows = (db: SqliteTables, sessionId: string, limit: number): ReadonlyArray<HostGrant> =>
+  db
+    .all<GrantColumns>(
+      "SELECT * FROM hr_grant WHERE session_id = ? ORDER BY granted_at DESC, qualified_name LIMIT ?",
+      sessionId,
+      limit
+    )
+    .map(grantOf)
+
+/** Grants that `session/state` lists. */
+const shownGrants = 500
+
 const found = <Row, A>(row: Row | undefined, map: (row: Row) => A): A | null => (row === undefined ? null : map(row))
 
 const queries: Queries = {
@@ -206,8 +298,13 @@ const queries: Queries = {
     ),
   sessions: (db, { after, agentId, includeClosed, limit }) =>
     db
-      .all<SessionColumns & { readonly activity: number }>(
-        `SELECT h.*, s.updated_at AS activity FROM hr_session h JOIN tr_session s ON s.id = h.session_id
+      .all<SessionColumns & SummaryColumns>(
+        `SELECT h.*, s.updated_at AS activity,
+           (SELECT submission_id FROM hr_run r WHERE r.session_id = h.session_id AND r.ended_at IS NULL) AS active,
+           (SELECT submission_id FROM hr_run r WHERE r.session_id = h.session_id AND r.state <> 'not_accepted'
+             ORDER BY ordinal DESC LIMIT 1) AS latest,
+           EXISTS (SELECT 1 FROM tr_interaction i WHERE i.state = 'pending' AND i.session_id = h.session_id) AS waiting
+         FROM hr_session h JOIN tr_session s ON s.id = h.session_id
          WHERE h.role = 'lead' AND (? IS NULL OR h.agent_id = ?) AND (? OR h.closed_at IS NULL)
            AND (? IS NULL OR s.updated_at < ? OR (s.updated_at = ? AND h.session_id < ?))
          ORDER BY s.updated_at DESC, h.session_id DESC LIMIT ?`,
@@ -220,14 +317,70 @@ const queries: Queries = {
         after?.sessionId ?? null,
         limit
       )
-      .map((row) => ({ session: sessionOf(row), activity: row.activity })),
+      .map((row) => ({
+        session: sessionOf(row),
+        activity: row.activity,
+        activeSubmission: row.active,
+        latestSubmission: row.latest,
+        waiting: row.waiting === 1
+      })),
+  observe: (db, { sessionId, submissionId }) => {
+    const run =
+      submissionId === undefined
+        ? (activeRun(db, sessionId) ?? latestRun(db, sessionId))
+        : found(
+            db.get<RunColumns>(
+              "SELECT * FROM hr_run WHERE session_id = ? AND submission_id = ?",
+              sessionId,
+              submissionId
+            ),
+            runOf
+          )
+    return {
+      run,
+      head: headOf(db, sessionId),
+      pending: run === null || run.endedAt !== null ? [] : pendingRows(db, sessionId),
+      usage: turnUsage(db, sessionId, run?.turnId ?? null)
+    }
+  },
+  view: (db, { sessionId }) => {
+    const active = activeRun(db, sessionId)
+    return {
+      active,
+      latest: latestRun(db, sessionId),
+      head: headOf(db, sessionId),
+      pending: active === null ? [] : pendingRows(db, sessionId),
+      grants: grantRows(db, sessionId, shownGrants),
+      usage: sessionUsage(db, sessionId)
+    }
+  },
+  textArtifact: (db, { after, sessionId, upTo }) => {
+    const row = db.get<{ readonly artifacts: string }>(
+      `SELECT artifacts FROM tr_event WHERE session_id = ? AND seq > ? AND seq <= ? AND type = 'text-end'
+         AND artifacts IS NOT NULL AND payload ->> '$.channel' = 'text' ORDER BY seq DESC LIMIT 1`,
+      sessionId,
+      after,
+      upTo
+    )
+    const named = row === undefined ? undefined : json<ReadonlyArray<ArtifactReference>>(row.artifacts)
+    const whole = named?.find(({ path }) => path === "/text")
+    return whole === undefined ? null : { artifactId: whole.artifactId, bytes: whole.bytes }
+  },
+  argumentsArtifact: (db, { callId, sessionId, turnId }) =>
+    db.get<{ readonly id: string | null }>(
+      `SELECT payload ->> '$.metadata.arguments_artifact_id' AS id FROM tr_event
+       WHERE session_id = ? AND turn_id = ? AND type = 'tool-input' AND payload ->> '$.toolCallId' = ?
+       ORDER BY seq DESC LIMIT 1`,
+      sessionId,
+      turnId,
+      callId
+    )?.id ?? null,
   run: (db, { sessionId, submissionId }) =>
     found(
       db.get<RunColumns>("SELECT * FROM hr_run WHERE session_id = ? AND submission_id = ?", sessionId, submissionId),
       runOf
     ),
-  activeRun: (db, { sessionId }) =>
-    found(db.get<RunColumns>("SELECT * FROM hr_run WHERE session_id = ? AND ended_at IS NULL", sessionId), runOf),
+  activeRun: (db, { sessionId }) => activeRun(db, sessionId),
   runs: (db, { admittedOnly, limit, sessionId }) =>
     db
       .all<RunColumns>(
@@ -239,14 +392,6 @@ const queries: Queries = {
       .map(runOf),
   runOfTurn: (db, { sessionId, turnId }) =>
     found(db.get<RunColumns>("SELECT * FROM hr_run WHERE session_id = ? AND turn_id = ?", sessionId, turnId), runOf),
-  grants: (db, { limit, sessionId }) =>
-    db
-      .all<GrantColumns>(
-        "SELECT * FROM hr_grant WHERE session_id = ? ORDER BY granted_at DESC, qualified_name LIMIT ?",
-        sessionId,
-        limit
-      )
-      .map(grantOf),
   grant: (db, { qualifiedName, sessionId }) =>
     found(
       db.get<GrantColumns>(

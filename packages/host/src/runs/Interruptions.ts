@@ -1,50 +1,38 @@
 /**
  * Pending interactions as a run shows them (run-protocol 15): pure, from the stored row and the session it belongs to.
  *
- * Argument strings over 4 KiB are previews; the whole JSON is an artifact, so that a person can see all of it.
+ * What may be decided is what the request offered when it was made. Long arguments are previews (`Previews`).
  */
 import type { Interruption } from "@tackroom/protocol/run"
-import type { InteractionRow, PermissionSubject, QuestionSubject } from "@tackroom/sdk/effect"
-import type { Schema } from "effect"
-
-/** Argument strings above this many characters are shown as previews. */
-export const previewChars = 4_096
+import type { PermissionSubject, QuestionSubject } from "@tackroom/sdk/effect"
+import type { PendingRow } from "./HostRows.ts"
+import { needsPreview, previewOf } from "./Previews.ts"
 
 export interface InterruptionContext {
   readonly agentId: string
   readonly submissionId: string
   readonly qualifiedName: (alias: string) => string
-  readonly bindingChanged: (qualifiedName: string) => boolean
-  /** The artifact that holds a call's whole arguments, when they are shown as a preview. */
-  readonly argumentsArtifact: (callId: string) => string | undefined
+  /** The artifact that holds the call's whole arguments, when they are shown as a preview. */
+  readonly argumentsArtifact: string | undefined
 }
 
-const isPermission = (row: InteractionRow): row is InteractionRow & { readonly request: PermissionSubject } =>
+const isPermission = (row: PendingRow): row is PendingRow & { readonly request: PermissionSubject } =>
   row.kind === "permission"
 
-const isQuestion = (row: InteractionRow): row is InteractionRow & { readonly request: QuestionSubject } =>
+const isQuestion = (row: PendingRow): row is PendingRow & { readonly request: QuestionSubject } =>
   row.kind === "question"
 
-/** Cuts the strings of a JSON value, and says whether it cut any. */
-export const previewOf = (value: Schema.Json): { readonly value: Schema.Json; readonly cut: boolean } => {
-  let cut = false
-  const walk = (value: Schema.Json): Schema.Json => {
-    if (typeof value === "string") {
-      if (value.length <= previewChars) return value
-      cut = true
-      return `${value.slice(0, previewChars).replace(/[\uD800-\uDBFF]$/, "")}…`
-    }
-    if (Array.isArray(value)) return value.map(walk)
-    if (typeof value !== "object" || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item)]))
-  }
-  return { value: walk(value), cut }
-}
+/** True for an approval whose arguments are not shown whole. */
+export const isCut = (row: PendingRow): boolean => isPermission(row) && needsPreview(row.request.arguments ?? {})
+
+/** What may be answered: what the request offered. */
+export const decisionsOf = (request: PermissionSubject): Extract<Interruption, { kind: "approval" }>["decisions"] =>
+  request.options.some((option) => option.kind === "allow_always") ? ["once", "session", "deny"] : ["once", "deny"]
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 
 /** The row as `run/wait` and `session/state` show it. */
-export const interruptionOf = (row: InteractionRow, context: InterruptionContext): Interruption | undefined => {
+export const interruptionOf = (row: PendingRow, context: InterruptionContext): Interruption | undefined => {
   const common = {
     id: row.id,
     sessionId: row.sessionId,
@@ -56,9 +44,9 @@ export const interruptionOf = (row: InteractionRow, context: InterruptionContext
   if (isPermission(row)) {
     const { request } = row
     const qualifiedName = context.qualifiedName(request.tool)
-    const changed = context.bindingChanged(qualifiedName)
+    const changed = request.details?.reason === "binding_changed"
     const { value, cut } = previewOf(request.arguments ?? {})
-    const artifact = cut ? context.argumentsArtifact(request.toolCallId ?? row.nativeId) : undefined
+    const artifact = cut ? context.argumentsArtifact : undefined
     return {
       ...common,
       kind: "approval",
@@ -67,7 +55,7 @@ export const interruptionOf = (row: InteractionRow, context: InterruptionContext
       category: request.category ?? "external",
       qualifiedName,
       callId: request.toolCallId ?? row.nativeId,
-      decisions: changed ? ["once", "deny"] : ["once", "session", "deny"],
+      decisions: decisionsOf(request),
       reason: changed ? "binding_changed" : "policy",
       ...(cut ? { argumentsTruncated: true } : {}),
       ...(artifact === undefined ? {} : { argumentsArtifactId: artifact })

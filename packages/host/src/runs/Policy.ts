@@ -2,8 +2,8 @@
  * Decisions that need no person (AGT-110 to AGT-122, D-29): the mode of the agent and the grants of the session.
  *
  * It is asked by the runtime before an approval is shown, and again after a crash. It never refuses, answers no question,
- * makes no grant, and no request of a client can reach it (AGT-113). A tool whose binding changed since the session was
- * made goes to a person, whatever the mode (AGT-121).
+ * makes no grant, and no request of a client can reach it (AGT-113). A grant holds for the binding it was given for; in
+ * the modes that approve by themselves a tool whose binding changed since the session was made goes to a person (AGT-121).
  */
 import type { Interaction } from "@tackroom/protocol/events"
 import type { PolicyDecision } from "@tackroom/sdk/effect"
@@ -30,13 +30,13 @@ export const decide = (
     const tool = setup.tools.find((tool) => tool.alias === interaction.tool)
     if (tool === undefined) return undefined
     const session = yield* sessions.find(interaction.sessionId)
-    if (sessions.bindingChanged(session, tool.qualifiedName)) return undefined
+    const changed = sessions.bindingChanged(session, tool.qualifiedName)
+    if (changed && setup.approvals.mode !== "always") return undefined
     if (approvedByMode(setup, tool.qualifiedName)) {
       return { decision: "allow_once", origin: "app_policy" } as const
     }
     const grant = yield* rows.query("grant", { sessionId: session.sessionId, qualifiedName: tool.qualifiedName })
-    const binding = session.definition.bindings[tool.qualifiedName]
-    return grant !== null && grant.binding === binding
+    return grant !== null && grant.binding === sessions.bindingOf(tool.qualifiedName)
       ? ({ decision: "allow_once", origin: "grant" } as const)
       : undefined
   }).pipe(

@@ -42,6 +42,9 @@ const started = (run: HostRun, duplicate: boolean): RunStartResult => ({
   cursors: run.startCursors
 })
 
+const runActive = ({ sessionId, submissionId }: HostRun) =>
+  new InvalidState({ reason: "run_active", sessionId, submissionId })
+
 /** A worker's session takes no run; nor does a closed one (RUN-380). */
 export const mayRun = (session: HostSession): Effect.Effect<void, InvalidState> => {
   if (session.role === "worker") {
@@ -80,7 +83,7 @@ export const make = (config: ReceiptsConfig) => {
     error: NotFound | CredentialsMissing,
     head: number
   ) {
-    const marked = yield* Effect.succeed(withReceipt(error))
+    const marked = withReceipt(error)
     const now = yield* Clock.currentTimeMillis
     const run: HostRun = {
       sessionId: params.sessionId,
@@ -101,6 +104,16 @@ export const make = (config: ReceiptsConfig) => {
     return yield* marked
   })
 
+  /** Another start was admitted since this one looked: the same one, or one that makes this one wait (RUN-384). */
+  const lostTheRace = Effect.fnUntraced(function* (params: StartParams, digest: string) {
+    const known = yield* repeat(params, digest)
+    if (known !== undefined) return known
+    const active = yield* rows.query("activeRun", { sessionId: params.sessionId })
+    return yield* active === null
+      ? new InvalidState({ reason: "run_active", sessionId: params.sessionId })
+      : runActive(active)
+  })
+
   const start = Effect.fnUntraced(function* (params: StartParams) {
     const session = yield* sessions.find(params.sessionId)
     yield* mayRun(session)
@@ -108,38 +121,35 @@ export const make = (config: ReceiptsConfig) => {
     const known = yield* repeat(params, digest)
     if (known !== undefined) return known
     const active = yield* rows.query("activeRun", { sessionId: params.sessionId })
-    if (active !== null) {
-      return yield* new InvalidState({
-        reason: "run_active",
-        sessionId: params.sessionId,
-        submissionId: active.submissionId
-      })
-    }
+    if (active !== null) return yield* runActive(active)
     const refusal = yield* Effect.flip(checkModel(session)).pipe(Effect.orElseSucceed(() => undefined))
     if (refusal !== undefined) {
       return yield* refuse(params, digest, refusal, yield* runtime.store.head(params.sessionId))
     }
     const now = yield* Clock.currentTimeMillis
-    const turn = yield* runtime.startTurn(
-      { sessionId: params.sessionId, messageId: params.submissionId, text: params.text },
-      ({ startCursor, turnId }) => [
-        op("putRun", {
-          sessionId: params.sessionId,
-          submissionId: params.submissionId,
-          state: "admitted",
-          textDigest: digest,
-          turnId,
-          startCursors: { [params.sessionId]: startCursor },
-          endCursors: null,
-          status: null,
-          failure: null,
-          output: null,
-          error: null,
-          createdAt: now,
-          endedAt: null
-        })
-      ]
-    )
+    const turn = yield* runtime
+      .startTurn(
+        { sessionId: params.sessionId, messageId: params.submissionId, text: params.text },
+        ({ startCursor, turnId }) => [
+          op("putRun", {
+            sessionId: params.sessionId,
+            submissionId: params.submissionId,
+            state: "admitted",
+            textDigest: digest,
+            turnId,
+            startCursors: { [params.sessionId]: startCursor },
+            endCursors: null,
+            status: null,
+            failure: null,
+            output: null,
+            error: null,
+            createdAt: now,
+            endedAt: null
+          })
+        ]
+      )
+      .pipe(Effect.catchTag(["SessionTurnInProgress", "SessionRecovering"], () => lostTheRace(params, digest)))
+    if ("submissionId" in turn) return turn
     return {
       submissionId: params.submissionId,
       turn: { turnId: turn.turnId, sessionId: params.sessionId },
@@ -148,7 +158,11 @@ export const make = (config: ReceiptsConfig) => {
     } satisfies RunStartResult
   })
 
-  return { start }
+  /** Whether a start would be admitted as far as the session itself goes. */
+  const accepts = (session: HostSession): Effect.Effect<boolean> =>
+    Effect.isSuccess(Effect.andThen(mayRun(session), checkModel(session)))
+
+  return { start, accepts }
 }
 
 /** The same error, saying that the receipt keeps it. */

@@ -1,9 +1,9 @@
 /**
  * What a run is: its state, events and interruptions at one moment (run-protocol 15).
  *
- * It observes only (RUN-411). A terminal run is read from its receipt and never changes (RUN-417); a live one from the
- * session's row, its pending interactions and its journal, read receipt first and events last, so that a terminal status
- * never comes before the events of its run can be read (RUN-413).
+ * It observes only (RUN-411). One read of the host's tables gives run, interactions, usage and head of one snapshot; the
+ * events are then read up to that head, which no later event can change (RUN-194). So a terminal status never comes before
+ * the events of its run can be read (RUN-413), and a terminal run never changes (RUN-417).
  */
 import {
   effectiveMaxEvents,
@@ -12,7 +12,6 @@ import {
   limits,
   NotFound,
   type Interruption,
-  type RunEvent,
   type RunState,
   type RunWaitParams,
   type Usage
@@ -20,10 +19,10 @@ import {
 import type { UsageTotals } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
 import { checkCursor, pageOf, runEventOf } from "./EventPages.ts"
-import type { HostRun, HostSession } from "./HostRows.ts"
+import type { HostRun, HostSession, Observed, PendingRow } from "./HostRows.ts"
 import type { HostRuntime } from "./HostRuntime.ts"
-import type { HostStore } from "./HostStore.ts"
-import { interruptionOf } from "./Interruptions.ts"
+import type { ArtifactNote, HostStore } from "./HostStore.ts"
+import { interruptionOf, isCut } from "./Interruptions.ts"
 import type { Sessions } from "./Sessions.ts"
 
 export interface RunStatesConfig {
@@ -31,7 +30,6 @@ export interface RunStatesConfig {
   readonly rows: HostStore
   readonly sessions: Sessions
   readonly aliases: (session: HostSession) => (alias: string) => string
-  readonly argumentsArtifact: (sessionId: string, callId: string) => string | undefined
   readonly maxEvents: number
 }
 
@@ -44,6 +42,9 @@ export interface Observation {
 const interruptionBytes = 196_608
 const interruptionCount = 64
 const outputBytes = 131_072
+const previewBytes = 32_768
+/** Artifacts remembered by interaction: a pending one is looked at again and again. */
+const rememberedArtifacts = 256
 
 export const usageOf = (totals: UsageTotals): Usage => ({
   inputTokens: totals.inputTokens,
@@ -69,58 +70,45 @@ const fitting = (all: ReadonlyArray<Interruption>) => {
 export const make = (config: RunStatesConfig) => {
   const { rows, runtime, sessions } = config
   const { store } = runtime
+  const artifacts = new Map<string, string | null>()
 
-  const find = Effect.fnUntraced(function* (session: HostSession, submissionId: string | undefined) {
-    const { sessionId } = session
-    if (session.role === "worker") {
-      return yield* new InvalidState({ reason: "worker_session", sessionId, leadSessionId: session.leadId })
-    }
-    if (submissionId === undefined) {
-      const active = yield* rows.query("activeRun", { sessionId })
-      if (active !== null) return active
-      const [latest] = yield* rows.query("runs", { sessionId, limit: 1, admittedOnly: true })
-      if (latest === undefined) return yield* new NotFound({ what: "run" })
-      return latest
-    }
-    const run = yield* rows.query("run", { sessionId, submissionId })
-    if (run === null) return yield* new NotFound({ what: "run", id: submissionId })
-    return run
+  const wholeArguments = Effect.fnUntraced(function* (row: PendingRow) {
+    if (row.turnId === null || !isCut(row)) return undefined
+    const known = artifacts.get(row.id)
+    if (known !== undefined) return known ?? undefined
+    const { nativeId: callId, sessionId, turnId } = row
+    const found = yield* rows.query("argumentsArtifact", { sessionId, turnId, callId })
+    if (artifacts.size >= rememberedArtifacts) artifacts.clear()
+    artifacts.set(row.id, found)
+    return found ?? undefined
   })
 
-  /** Pending interactions of a session, oldest first. */
-  const interruptions = Effect.fnUntraced(function* (session: HostSession, submissionId: string) {
-    const pending = yield* store.interactions({ sessionId: session.sessionId, state: "pending" })
+  /** Pending interactions as they are shown, oldest first. */
+  const interruptions = Effect.fnUntraced(function* (
+    session: HostSession,
+    submissionId: string,
+    pending: ReadonlyArray<PendingRow>
+  ) {
     const qualifiedName = config.aliases(session)
-    return pending.flatMap((row) => {
-      const shown = interruptionOf(row, {
-        agentId: session.agentId,
-        submissionId,
-        qualifiedName,
-        bindingChanged: (name) => sessions.bindingChanged(session, name),
-        argumentsArtifact: (callId) => config.argumentsArtifact(session.sessionId, callId)
-      })
-      return shown === undefined ? [] : [shown]
-    })
+    const shown: Array<Interruption> = []
+    for (const row of pending) {
+      const argumentsArtifact = yield* wholeArguments(row)
+      const one = interruptionOf(row, { agentId: session.agentId, submissionId, qualifiedName, argumentsArtifact })
+      if (one !== undefined) shown.push(one)
+    }
+    return shown
   })
 
   /** A long output is shown as a preview, with the artifact that its event names. */
   const output = Effect.fnUntraced(function* (run: HostRun) {
     const text = run.output
     if (text === null || bytesOf(text) <= outputBytes) return { finalOutput: text }
-    const preview = `${text.slice(0, 32_768).replace(/[\uD800-\uDBFF]$/, "")}…`
-    let after = run.startCursors[run.sessionId] ?? 0
-    const end = run.endCursors?.[run.sessionId] ?? after
-    let artifact: { readonly artifactId: string; readonly bytes: number } | undefined
-    while (after < end) {
-      const page = yield* store.read(run.sessionId, after, 500)
-      if (page.events.length === 0) break
-      for (const event of page.events) {
-        const found = event.type === "text-end" ? event.artifacts?.find(({ path }) => path === "/text") : undefined
-        if (found !== undefined && event.seq <= end) artifact = { artifactId: found.artifactId, bytes: found.bytes }
-        after = event.seq
-      }
-    }
-    return { finalOutput: preview, ...(artifact === undefined ? {} : { finalOutputArtifact: artifact }) }
+    const preview = `${text.slice(0, previewBytes).replace(/[\uD800-\uDBFF]$/, "")}…`
+    const { sessionId } = run
+    const after = run.startCursors[sessionId] ?? 0
+    const upTo = run.endCursors?.[sessionId] ?? after
+    const artifact: ArtifactNote | null = yield* rows.query("textArtifact", { sessionId, after, upTo })
+    return { finalOutput: preview, ...(artifact === null ? {} : { finalOutputArtifact: artifact }) }
   })
 
   const checkJournal = (given: string | undefined, sessionId: string, head: number) =>
@@ -135,48 +123,64 @@ export const make = (config: RunStatesConfig) => {
           })
         )
 
-  const events = Effect.fnUntraced(function* (session: HostSession, run: HostRun, params: RunWaitParams) {
+  const events = Effect.fnUntraced(function* (
+    session: HostSession,
+    run: HostRun,
+    head: number,
+    cursors: NonNullable<RunWaitParams["cursors"]>,
+    maxEvents: number
+  ) {
     const { sessionId } = session
-    const cursors = params.cursors ?? {}
-    const head = yield* store.head(sessionId)
+    const { journalId } = runtime
     const foreign = Object.keys(cursors).find((id) => id !== sessionId)
     if (foreign !== undefined) {
-      return yield* new InvalidCursor({
-        reason: "foreign_session",
-        sessionId: foreign,
-        head,
-        journalId: runtime.journalId
-      })
+      return yield* new InvalidCursor({ reason: "foreign_session", sessionId: foreign, head, journalId })
     }
     const given = cursors[sessionId]
     const after =
-      given === undefined
-        ? (run.startCursors[sessionId] ?? 0)
-        : checkCursor(given, { sessionId, head, journalId: runtime.journalId })
+      given === undefined ? (run.startCursors[sessionId] ?? 0) : checkCursor(given, { sessionId, head, journalId })
     if (after instanceof InvalidCursor) return yield* after
-    const maxEvents = effectiveMaxEvents(params.maxEvents, config.maxEvents)
-    const read = yield* store.read(sessionId, after, maxEvents, limits.eventPageBytes)
-    const boundary = run.endCursors?.[sessionId] ?? read.head
-    return { ...pageOf(read.events, after, boundary, maxEvents, runEventOf(session.agentId)), head: read.head }
+    const boundary = run.endCursors?.[sessionId] ?? head
+    const read = after < boundary ? yield* store.read(sessionId, after, maxEvents, limits.eventPageBytes) : undefined
+    return pageOf(read?.events ?? [], after, boundary, maxEvents, runEventOf(session.agentId))
   })
+
+  const lead = (session: HostSession): Effect.Effect<HostSession, InvalidState> =>
+    session.role === "lead"
+      ? Effect.succeed(session)
+      : Effect.fail(
+          new InvalidState({
+            reason: "worker_session",
+            sessionId: session.sessionId,
+            leadSessionId: session.leadId
+          })
+        )
 
   /** One observation of a run. */
   const observe = Effect.fnUntraced(function* (params: RunWaitParams) {
-    const session = yield* sessions.find(params.sessionId)
+    const session = yield* Effect.flatMap(sessions.find(params.sessionId), lead)
     const { sessionId } = session
-    const run = yield* find(session, params.submissionId)
-    yield* checkJournal(params.journalId, sessionId, params.journalId === undefined ? 0 : yield* store.head(sessionId))
+    const { submissionId } = params
+    const seen: Observed = yield* rows.query("observe", {
+      sessionId,
+      ...(submissionId === undefined ? {} : { submissionId })
+    })
+    const { head, run, usage } = seen
+    if (run === null) {
+      return yield* new NotFound({ what: "run", ...(submissionId === undefined ? {} : { id: submissionId }) })
+    }
+    yield* checkJournal(params.journalId, sessionId, head)
     const ended = run.endedAt !== null
-    const pending = ended ? [] : yield* interruptions(session, run.submissionId)
+    const pending = yield* interruptions(session, run.submissionId, seen.pending)
     const { kept, more } = fitting(pending)
-    const usage = yield* store.usage(sessionId, run.turnId ?? "")
-    const page = params.cursors === undefined ? undefined : yield* events(session, run, params)
-    const head = page?.head ?? (yield* store.head(sessionId))
-    const status: RunState["status"] = run.status ?? (pending.length > 0 ? "interrupted" : "running")
+    const page =
+      params.cursors === undefined
+        ? undefined
+        : yield* events(session, run, head, params.cursors, effectiveMaxEvents(params.maxEvents, config.maxEvents))
     const known = new Set(params.knownInteractions)
     const news = pending.some((one) => !known.has(one.id))
     const state: RunState = {
-      status,
+      status: run.status ?? (pending.length > 0 ? "interrupted" : "running"),
       ...(run.failure === null ? {} : { failure: run.failure }),
       ...(ended ? yield* output(run) : { finalOutput: null }),
       interruptions: kept,
@@ -188,14 +192,14 @@ export const make = (config: RunStatesConfig) => {
       ...(run.error === null ? {} : { error: errorOf(run.error) }),
       usage: usageOf(usage),
       journalId: runtime.journalId,
-      ...(session.definition.scenario === undefined ? {} : { scripted: true }),
+      ...(session.definition.scenarios === undefined ? {} : { scripted: true }),
       ...(more ? { moreInterruptions: true } : {})
     }
     const ready = ended || news || (page?.items.length ?? 0) > 0
     return { state, ready } satisfies Observation
   })
 
-  return { observe, find, interruptions, checkJournal }
+  return { observe, interruptions, checkJournal, output }
 }
 
 const errorOf = (error: NonNullable<HostRun["error"]>): NonNullable<RunState["error"]> =>
@@ -204,4 +208,3 @@ const errorOf = (error: NonNullable<HostRun["error"]>): NonNullable<RunState["er
     : { message: error.message, ...(error.kind === undefined ? {} : { kind: error.kind }) }
 
 export type RunStates = ReturnType<typeof make>
-export type { RunEvent }

@@ -2,8 +2,7 @@
  * One service behind every face: start, wait, respond, cancel, state of a run of any session (D-26).
  *
  * It composes `RunReceipts`, `RunStates` and `Answers` and adds what concerns a whole session: cancel, close, state,
- * attach, list, events and artifacts. No face has its own way to finish, count or settle. It owns no state but a note of
- * where long arguments are kept.
+ * attach, list, events and artifacts. No face has its own way to finish, count or settle. It owns no state.
  */
 import {
   effectiveMaxEvents,
@@ -29,7 +28,8 @@ import { Clock, Effect, Option, Schema } from "effect"
 import * as Answers from "./Answers.ts"
 import type { Changes } from "./Changes.ts"
 import { checkCursor, pageOf, wireOf } from "./EventPages.ts"
-import type { HostRun, HostSession } from "./HostRows.ts"
+import type { HostSession, SessionSummary } from "./HostRows.ts"
+import type { MemberPhase } from "./HostRuntime.ts"
 import { op } from "./HostStore.ts"
 import * as RunReceipts from "./RunReceipts.ts"
 import * as RunStates from "./RunStates.ts"
@@ -42,18 +42,15 @@ export interface RunsConfig extends RunReceipts.ReceiptsConfig {
 
 /** Cancelling answers after this time for turns that are still not settled (RUN-471). */
 const cancelPatience = 5_000
+/** Runs that session/attach tells of (RUN-356). */
+const attachedRuns = 20
 
 const iso = (ms: number): string => new Date(ms).toISOString()
 
 export const make = (config: RunsConfig) => {
   const { changes, rows, runtime, sessions } = config
   const { store } = runtime
-  const argumentArtifacts = new Map<string, string>()
-  const artifactKey = (sessionId: string, callId: string) => `${sessionId} ${callId}`
-  const states = RunStates.make({
-    ...config,
-    argumentsArtifact: (sessionId, callId) => argumentArtifacts.get(artifactKey(sessionId, callId))
-  })
+  const states = RunStates.make(config)
   const receipts = RunReceipts.make(config)
   const answers = Answers.make(config)
 
@@ -142,53 +139,30 @@ export const make = (config: RunsConfig) => {
     return { closed: [sessionId], errors: {} } satisfies CloseResult
   })
 
-  const activityOf = (session: HostSession, active: HostRun | null, waiting: boolean): SessionActivity => {
-    if (session.closedAt !== null) return "closed"
-    if (active === null) return "idle"
-    return waiting ? "waiting" : "running"
-  }
-
   const state = Effect.fnUntraced(function* (sessionId: string) {
     const session = yield* sessions.find(sessionId)
-    const active = yield* rows.query("activeRun", { sessionId })
-    const [latest] = yield* rows.query("runs", { sessionId, limit: 1, admittedOnly: true })
+    const { active, grants, head, latest, pending, usage } = yield* rows.query("view", { sessionId })
     const run = active ?? latest
-    const interactions =
-      run === undefined || active === null ? [] : yield* states.interruptions(session, run.submissionId)
+    const interactions = active === null ? [] : yield* states.interruptions(session, active.submissionId, pending)
     const phase = runtime.phase(sessionId)
-    const grants = yield* rows.query("grants", { sessionId, limit: 500 })
     const aliasOf = new Map((yield* sessions.setup(sessionId)).tools.map((tool) => [tool.qualifiedName, tool.alias]))
-    const head = yield* store.head(sessionId)
-    const usage = yield* store.usage(sessionId)
     return {
       sessionId,
       agent: session.agentId,
       ...(session.name === null ? {} : { name: session.name }),
       workspace: session.workspace,
       journalId: runtime.journalId,
-      state: activityOf(session, active, interactions.length > 0),
-      phases:
-        phase === undefined
-          ? []
-          : [
-              {
-                sessionId,
-                agent: session.agentId,
-                turnId: phase.turnId,
-                phase: phase.phase,
-                ...(phase.tool === undefined ? {} : { tool: phase.tool }),
-                since: iso(phase.since)
-              }
-            ],
+      state: activityOf(session, active !== null, interactions.length > 0),
+      phases: phase === undefined ? [] : [phaseOf(session, phase)],
       interactions,
-      canAcceptMessage: session.closedAt === null && active === null && session.role === "lead",
+      canAcceptMessage: active === null && (yield* receipts.accepts(session)),
       turn: run?.turnId == null ? null : { turnId: run.turnId, submissionId: run.submissionId },
       ...(active === null && latest?.status != null
         ? {
             outcome: {
               status: latest.status,
               ...(latest.failure === null ? {} : { failure: latest.failure }),
-              finalOutput: latest.output,
+              finalOutput: (yield* states.output(latest)).finalOutput,
               submissionId: latest.submissionId
             }
           }
@@ -206,17 +180,16 @@ export const make = (config: RunsConfig) => {
       model: session.model,
       sandbox: session.sandbox,
       usage: RunStates.usageOf(usage),
-      scripted: session.definition.scenario !== undefined
+      scripted: session.definition.scenarios !== undefined
     } satisfies SessionState
   })
 
   const attach = Effect.fnUntraced(function* (params: { readonly sessionId: string; readonly journalId?: string }) {
     const session = yield* sessions.find(params.sessionId)
     const { sessionId } = session
-    const head = yield* store.head(sessionId)
-    yield* states.checkJournal(params.journalId, sessionId, head)
-    const runs = yield* rows.query("runs", { sessionId, limit: 20, admittedOnly: false })
     const current = yield* state(sessionId)
+    yield* states.checkJournal(params.journalId, sessionId, current.cursors[sessionId] ?? 0)
+    const runs = yield* rows.query("runs", { sessionId, limit: attachedRuns, admittedOnly: false })
     return {
       session: sessions.refOf(session),
       state: current,
@@ -249,31 +222,31 @@ export const make = (config: RunsConfig) => {
     })
     const shown: Array<SessionRow> = []
     let bytes = 0
-    let last: { readonly activity: number; readonly sessionId: string } | undefined
-    for (const { activity, session } of found.slice(0, limit)) {
-      const { sessionId } = session
-      const active = yield* rows.query("activeRun", { sessionId })
-      const [latest] = yield* rows.query("runs", { sessionId, limit: 1, admittedOnly: true })
-      const pending = active === null ? [] : yield* store.interactions({ sessionId, state: "pending", limit: 1 })
-      const run = active ?? latest
-      const row: SessionRow = {
-        session: sessions.refOf(session),
-        ...(session.name === null ? {} : { name: session.name }),
-        state: activityOf(session, active, pending.length > 0),
-        createdAt: iso(session.createdAt),
-        lastActivityAt: iso(activity),
-        ...(run === undefined ? {} : { submissionId: run.submissionId })
-      }
+    let last: SessionSummary | undefined
+    for (const summary of found.slice(0, limit)) {
+      const row = rowOf(summary)
       bytes += Buffer.byteLength(JSON.stringify(row))
       if (shown.length > 0 && bytes > limits.eventPageBytes) break
       shown.push(row)
-      last = { activity, sessionId }
+      last = summary
     }
     return {
       sessions: shown,
       ...(last !== undefined && shown.length < found.length ? { next: encodePosition(last) } : {})
     }
   })
+
+  const rowOf = ({ activeSubmission, activity, latestSubmission, session, waiting }: SessionSummary): SessionRow => {
+    const submissionId = activeSubmission ?? latestSubmission
+    return {
+      session: sessions.refOf(session),
+      ...(session.name === null ? {} : { name: session.name }),
+      state: activityOf(session, activeSubmission !== null, waiting),
+      createdAt: iso(session.createdAt),
+      lastActivityAt: iso(activity),
+      ...(submissionId === null ? {} : { submissionId })
+    }
+  }
 
   const revoke = Effect.fnUntraced(function* (params: { readonly sessionId: string; readonly qualifiedName: string }) {
     const session = yield* sessions.find(params.sessionId)
@@ -326,18 +299,29 @@ export const make = (config: RunsConfig) => {
     attach,
     list,
     revoke,
-    artifact,
-    /** Says where the whole arguments of a call are kept, before its approval is asked. */
-    keepArguments: (sessionId: string, callId: string, artifactId: string) => {
-      argumentArtifacts.set(artifactKey(sessionId, callId), artifactId)
-    }
+    artifact
   }
 }
 
 export type Runs = ReturnType<typeof make>
 
-const encodePosition = (position: { readonly activity: number; readonly sessionId: string }): string =>
-  Buffer.from(JSON.stringify([position.activity, position.sessionId])).toString("base64url")
+const activityOf = (session: HostSession, active: boolean, waiting: boolean): SessionActivity => {
+  if (session.closedAt !== null) return "closed"
+  if (!active) return "idle"
+  return waiting ? "waiting" : "running"
+}
+
+const phaseOf = (session: HostSession, phase: MemberPhase): SessionState["phases"][number] => ({
+  sessionId: session.sessionId,
+  agent: session.agentId,
+  turnId: phase.turnId,
+  phase: phase.phase,
+  ...(phase.tool === undefined ? {} : { tool: phase.tool }),
+  since: iso(phase.since)
+})
+
+const encodePosition = ({ activity, session }: SessionSummary): string =>
+  Buffer.from(JSON.stringify([activity, session.sessionId])).toString("base64url")
 
 const decodePair = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Tuple([Schema.Finite, Schema.String])))
 

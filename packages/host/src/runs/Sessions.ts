@@ -22,7 +22,7 @@ import { HarnessUnavailable, type HarnessError, type RuntimeError } from "@tackr
 import type { EventPayload } from "@tackroom/protocol/events"
 import type { Scenario } from "@tackroom/protocol/scenario"
 import { canonicalJson } from "@tackroom/protocol/text"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Semaphore } from "effect"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -69,6 +69,8 @@ export interface Sessions {
   readonly refOf: (session: HostSession) => SessionRef
   /** Forgets what is kept in memory of a session whose row changed. */
   readonly forget: (sessionId: string) => void
+  /** The tool's binding as it is now. */
+  readonly bindingOf: (qualifiedName: string) => string | undefined
   /** True when the tool's binding is no longer the one the session was made with (AGT-121). */
   readonly bindingChanged: (session: HostSession, qualifiedName: string) => boolean
 }
@@ -80,6 +82,11 @@ const cachedSessions = 1_024
 
 const invalid = (at: string, expected: string) =>
   new InvalidParams({ path: at, expected, issues: [{ path: at, expected }] })
+
+const namesOf = (scenarios: { readonly [connection: string]: Scenario }): string =>
+  Object.values(scenarios)
+    .map(({ name }) => name)
+    .join(", ")
 
 const within = (inner: string, outer: string): boolean => {
   const relative = path.relative(outer, inner)
@@ -145,12 +152,21 @@ export const make = (config: SessionsConfig): Sessions => {
     const provider = providers.find(model.connection)
     if (provider === undefined) {
       if (override !== undefined) return yield* new NotFound({ what: "provider", id: model.connection })
-      return { model, scenario: undefined, kept: false }
+      return { model, kept: false }
     }
     if (override !== undefined && !ownScripted) yield* providers.resolve(model.connection)
-    const scenario =
-      provider.scenario === null ? undefined : yield* config.loadScenario(provider.name, provider.scenario)
-    return { model, scenario, kept: ownScripted && override !== undefined }
+    return { model, kept: ownScripted && override !== undefined }
+  })
+
+  /** The scenarios of the scripted models that the session may ask (AGT-333). */
+  const loadScenarios = Effect.fnUntraced(function* (targets: ReadonlyArray<ModelTarget | undefined>) {
+    const scenarios: Record<string, Scenario> = {}
+    for (const target of targets) {
+      const provider = target === undefined ? undefined : providers.find(target.connection)
+      if (provider === undefined || provider.scenario === null) continue
+      scenarios[provider.name] ??= yield* config.loadScenario(provider.name, provider.scenario)
+    }
+    return Object.keys(scenarios).length === 0 ? undefined : scenarios
   })
 
   const noticesOf = (session: HostSession): ReadonlyArray<EventPayload> => [
@@ -164,17 +180,22 @@ export const make = (config: SessionsConfig): Sessions => {
           } as const
         ]
       : []),
-    ...(session.definition.scenario === undefined
+    ...(session.definition.scenarios === undefined
       ? []
       : [
           {
             type: "harness-notice",
             code: "scripted",
             severity: "info",
-            message: `the model of this session is scripted: ${session.definition.scenario.name}`
+            message: `the model of this session is scripted: ${namesOf(session.definition.scenarios)}`
           } as const
         ])
   ]
+
+  const bindingChanged = (session: HostSession, qualifiedName: string): boolean => {
+    const kept = session.definition.bindings[qualifiedName]
+    return kept !== undefined && kept !== config.bindingOf(qualifiedName)
+  }
 
   const duplicateOf = Effect.fnUntraced(function* (params: AgentSessionParams, digest: string) {
     if (params.creationId === undefined) return undefined
@@ -186,7 +207,12 @@ export const make = (config: SessionsConfig): Sessions => {
     return row
   })
 
-  const create = Effect.fnUntraced(function* (params: AgentSessionParams): Effect.fn.Return<Created, CreateFailure> {
+  // Two creations under one id at once are one (RUN-355); without one there is nothing to wait for.
+  const creating = Semaphore.makeUnsafe(1)
+  const create = (params: AgentSessionParams): Effect.Effect<Created, CreateFailure> =>
+    params.creationId === undefined ? createNow(params) : creating.withPermits(1)(createNow(params))
+
+  const createNow = Effect.fnUntraced(function* (params: AgentSessionParams): Effect.fn.Return<Created, CreateFailure> {
     const { creationId: _creationId, ...content } = params
     const digest = sha256(canonicalJson(content))
     const known = yield* duplicateOf(params, digest)
@@ -199,7 +225,8 @@ export const make = (config: SessionsConfig): Sessions => {
     }
     const { definition } = agent
     const workspace = yield* resolveWorkspace(params.workspace)
-    const { model, scenario, kept } = yield* chooseModel(definition, params.model)
+    const { kept, model } = yield* chooseModel(definition, params.model)
+    const scenarios = yield* loadScenarios([model, fallbackModel(definition, model)])
     const now = yield* Clock.currentTimeMillis
     const sessionId = yield* runtime.mintSessionId
     const { subagents: _subagents, scheduling: _scheduling, ...member } = definition
@@ -211,7 +238,7 @@ export const make = (config: SessionsConfig): Sessions => {
       definition: {
         member,
         bindings: Object.fromEntries(definition.tools.map((name) => [name, config.bindingOf(name) ?? ""])),
-        ...(scenario === undefined ? {} : { scenario })
+        ...(scenarios === undefined ? {} : { scenarios })
       },
       model,
       sandbox: { kind: "none", proved: false },
@@ -261,7 +288,8 @@ export const make = (config: SessionsConfig): Sessions => {
       tools: config.toolsOf(member),
       model: session.model,
       fallback: fallbackModel(member, session.model),
-      approvals: { mode: member.approvals.mode, tools: member.approvals.tools ?? [] }
+      approvals: { mode: member.approvals.mode, tools: member.approvals.tools ?? [] },
+      bindingChanged: (qualifiedName) => bindingChanged(session, qualifiedName)
     }
     setups.set(sessionId, made)
     return made
@@ -273,9 +301,7 @@ export const make = (config: SessionsConfig): Sessions => {
     setup,
     refOf,
     forget,
-    bindingChanged: (session, qualifiedName) => {
-      const kept = session.definition.bindings[qualifiedName]
-      return kept !== undefined && kept !== config.bindingOf(qualifiedName)
-    }
+    bindingOf: config.bindingOf,
+    bindingChanged
   }
 }

@@ -74,6 +74,7 @@ export type RuntimeServices =
   | Recovery
   | ActiveTurns
   | Hub
+  | Secrets
   | Store
 
 /** How a runtime is closed (D-7). */
