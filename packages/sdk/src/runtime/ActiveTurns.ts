@@ -22,6 +22,8 @@ export type Settled =
 export interface OpenAsk {
   row: InteractionRow
   readonly settled: Deferred.Deferred<Settled>
+  /** Set when its end is committed. */
+  outcome?: Settled
   waiting: boolean
 }
 

@@ -209,11 +209,15 @@ export class Interactions extends Context.Service<
         )
       }
 
-      const settleAsk = (ask: OpenAsk, settled: Settled): boolean => {
+      /** What is known of an ask changes with the commit; its driver is told after the publication, which it may run into. */
+      const markAsk = (ask: OpenAsk, settled: Settled): void => {
         if (settled._tag === "Resolved") ask.row = settled.row
         else ask.row = { ...ask.row, state: "withdrawn" }
-        return Deferred.doneUnsafe(ask.settled, Exit.succeed(settled)) && ask.waiting
+        ask.outcome = settled
       }
+
+      const tellAsk = (ask: OpenAsk): boolean =>
+        ask.outcome !== undefined && Deferred.doneUnsafe(ask.settled, Exit.succeed(ask.outcome)) && ask.waiting
 
       const findAsk = (sessionId: string, id: string): { active: ActiveTurn; ask: OpenAsk } | undefined => {
         const active = actives.get(sessionId)
@@ -310,7 +314,8 @@ export class Interactions extends Context.Service<
         yield* Effect.onError(storeAsk(active, ask), () =>
           Effect.sync(() => {
             active.asks.delete(nativeId)
-            settleAsk(ask, { _tag: "Withdrawn", reason: "turn_ended" })
+            markAsk(ask, { _tag: "Withdrawn", reason: "turn_ended" })
+            tellAsk(ask)
           })
         )
         return ask
@@ -363,10 +368,11 @@ export class Interactions extends Context.Service<
               ask.row = value
               for (const entry of entries) active.log.fold.accept(entry.payload)
               active.waits(minting.now())
-              if (value.state !== "pending") settleAsk(ask, settledOf(value))
+              if (value.state !== "pending") markAsk(ask, settledOf(value))
             }
           }
         )
+        tellAsk(ask)
         hub.touch(row.sessionId, "interaction")
       })
 
@@ -462,12 +468,13 @@ export class Interactions extends Context.Service<
                   for (const ask of pending) {
                     const row = withdrawn.get(ask.row.id)
                     // One that a person decided in the same moment is not withdrawn; its decision is being delivered.
-                    if (row === undefined || row.state === "withdrawn") settleAsk(ask, { _tag: "Withdrawn", reason })
+                    if (row === undefined || row.state === "withdrawn") markAsk(ask, { _tag: "Withdrawn", reason })
                   }
                   active.waits(minting.now())
                 }
               )
               .pipe(Effect.catchTags(neverOps))
+            for (const ask of pending) tellAsk(ask)
             hub.touch(active.session.id, "interaction")
           })
         )
@@ -503,7 +510,6 @@ export class Interactions extends Context.Service<
           return yield* new InteractionWithdrawn({ id: row.id, reason: "process_lost" })
         }
         const last = found !== undefined && found.active.pendingAsks <= 1
-        let delivered = false
         const committed = yield* journal.write(
           store.resolveInteraction(
             row.id,
@@ -524,7 +530,7 @@ export class Interactions extends Context.Service<
             for (const event of events) {
               if (event.sessionId === row.sessionId) found.active.log.fold.accept(event.payload)
             }
-            delivered = settleAsk(found.ask, {
+            markAsk(found.ask, {
               _tag: "Resolved",
               row: value.row,
               ...("answers" in response && response.answers !== null ? { answers: response.answers } : {})
@@ -540,6 +546,7 @@ export class Interactions extends Context.Service<
           }
           return { status: "already_resolved", resolution: stored, delivered: outcome.row.delivered } as const
         }
+        const delivered = found !== undefined && tellAsk(found.ask)
         hub.touch(row.sessionId, "interaction")
         return { status: "resolved", resolution: outcome.row.resolution ?? resolution, delivered } as const
       })

@@ -113,8 +113,15 @@ export class Subscriptions extends Context.Service<
         const notices: Array<ControlNotice> = []
         let failure: RuntimeError | undefined
 
+        // Later, once per batch: a reader that is resumed runs the application's code, which must not run inside a commit.
+        let ringing = false
         const ring = (): void => {
-          Deferred.doneUnsafe(wake, Exit.void)
+          if (ringing) return
+          ringing = true
+          queueMicrotask(() => {
+            ringing = false
+            Deferred.doneUnsafe(wake, Exit.void)
+          })
         }
 
         const joins = (envelope: Envelope): boolean => {

@@ -209,7 +209,6 @@ export class TurnRunner extends Context.Service<
               active.turn = { ...active.turn, state: "settled", outcome: value.outcome }
               active.cancelState = { _tag: "Settled" }
               actives.remove(active)
-              Deferred.doneUnsafe(active.settled, Exit.succeed(value.outcome))
             }
           }
         )
@@ -258,6 +257,8 @@ export class TurnRunner extends Context.Service<
               const terminal = terminalOf(active, ending)
               const settled = yield* commitSettlement(active, terminal, outcomeOf(active, terminal))
               hub.touch(active.session.id, "row")
+              // After the publication: whoever waits may be resumed right here.
+              Deferred.doneUnsafe(active.settled, Exit.succeed(settled.outcome))
               afterSettle(active.session.id, settled.next)
             }).pipe(
               Effect.catchCause((cause) => {

@@ -737,7 +737,7 @@ export class Turns extends Context.Service<
         const stop = hub.subscribe([sessionId], (envelope) => {
           const type = envelope.payload.type
           if (isTerminalType(type) || type === "queue-update" || type === "session-closed") {
-            Deferred.doneUnsafe(changed, Exit.void)
+            queueMicrotask(() => Deferred.doneUnsafe(changed, Exit.void))
           }
         })
         return yield* Effect.gen(function* () {
@@ -769,7 +769,7 @@ export class Turns extends Context.Service<
       const whenIdle = Effect.fnUntraced(function* (sessionId: string): Effect.fn.Return<void, RuntimeError> {
         let changed = Deferred.makeUnsafe<void>()
         const stop = hub.subscribe([sessionId], (envelope) => {
-          if (isTerminalType(envelope.payload.type)) Deferred.doneUnsafe(changed, Exit.void)
+          if (isTerminalType(envelope.payload.type)) queueMicrotask(() => Deferred.doneUnsafe(changed, Exit.void))
         })
         yield* Effect.gen(function* () {
           while (true) {
