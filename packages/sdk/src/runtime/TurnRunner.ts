@@ -628,7 +628,12 @@ const toolEnd = (
         code: "cancelled",
         metadata: { tool: tool.name, outcome: tool.started ? "failed" : "not_run" }
       }
-    : { type: "tool-status", toolCallId, status: "uncertain", metadata: { tool: tool.name, outcome: "unknown" } }
+    : {
+        type: "tool-status",
+        toolCallId,
+        status: "uncertain",
+        metadata: { tool: tool.name, outcome: "unknown", reason: "the turn stopped while it ran" }
+      }
 
 /** The failure code of a turn for an error of its driver (3.2). */
 const codeOf = (error: HarnessError): TurnFailureCode => {
