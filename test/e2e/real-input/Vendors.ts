@@ -1,0 +1,272 @@
+/**
+ * The far end: aimock speaks the three wires of the vendors, and a recorder before it keeps what arrived and can make a
+ * connection fall silent. A conversation is planned by a key in the user's message: one entry per request of the turn.
+ */
+import { LLMock } from "@copilotkit/aimock"
+import { createServer, request as httpRequest, type IncomingHttpHeaders, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+
+export type Api = "responses" | "chat-completions" | "anthropic"
+export const apis: ReadonlyArray<Api> = ["responses", "chat-completions", "anthropic"]
+
+type Reply = Exclude<Parameters<LLMock["on"]>[1], (...args: ReadonlyArray<never>) => unknown>
+/** An answer that comes when the promise does. */
+type Later = () => Promise<Reply>
+type ReplyOptions = NonNullable<Parameters<LLMock["on"]>[2]>
+
+/** One answer of the fake: what it says, and how its connection behaves. */
+export interface Answer {
+  readonly reply: Reply | Later
+  readonly options?: ReplyOptions
+  /** The connection says its first bytes and then nothing, or what it says is no JSON. */
+  readonly trouble?: "silent" | "garbled"
+}
+
+/** What a request gets: always the same, or one answer per attempt, the last one for all further attempts. */
+export type Step = Answer | ReadonlyArray<Answer>
+
+export interface Arrived {
+  readonly api: Api
+  readonly headers: IncomingHttpHeaders
+  readonly body: { readonly [field: string]: unknown }
+  readonly text: string
+  /** Completes when the caller has let go of the connection. */
+  readonly closed: Promise<void>
+}
+
+export interface Vendor {
+  readonly url: string
+  /** Plans the answers to a message that holds `key`. */
+  readonly plays: (key: string, steps: ReadonlyArray<Step>) => void
+  /** The requests whose conversation holds `key`, in order of arrival. */
+  readonly requests: (key: string) => ReadonlyArray<Arrived>
+  /** Completes when the connection of a planned answer has fallen silent. */
+  readonly silence: (key: string) => Promise<void>
+  readonly all: ReadonlyArray<Arrived>
+  /** Completes as soon as this many requests hold `key`. */
+  readonly arrived: (key: string, count: number) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+export const say = (content: string, more: object = {}): Answer => ({ reply: { content, ...more } })
+
+export interface PlannedCall {
+  readonly id: string
+  readonly name: string
+  readonly arguments: object
+}
+
+export const calls = (toolCalls: ReadonlyArray<PlannedCall>, more: object = {}): Answer => ({
+  reply: {
+    toolCalls: toolCalls.map((call) => ({ ...call, arguments: JSON.stringify(call.arguments) })),
+    ...more
+  }
+})
+
+export const fails = (status: number, message: string, more: object = {}, retryAfter?: number): Answer => ({
+  reply: { error: { message, ...more }, status, ...(retryAfter === undefined ? {} : { retryAfter }) }
+})
+
+const apiOf = (url: string): Api =>
+  url.endsWith("/responses") ? "responses" : url.endsWith("/messages") ? "anthropic" : "chat-completions"
+
+const textOf = (content: unknown): string => (typeof content === "string" ? content : JSON.stringify(content ?? ""))
+
+const startAimock = async (): Promise<LLMock> => {
+  const mock = new LLMock({ port: 0 })
+  await mock.start()
+  return mock
+}
+
+export const startVendor = async (): Promise<Vendor> => {
+  const mock = await startAimock()
+  const all: Array<Arrived> = []
+  const silent = new Map<string, { readonly reached: Promise<void>; readonly reach: () => void }>()
+  const waiting = new Set<() => void>()
+  /** What the next connection of a key is to suffer. */
+  const troubles = new Map<string, "silent" | "garbled">()
+
+  const silence = (key: string) => {
+    const known = silent.get(key)
+    if (known !== undefined) return known
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const made = { reached: promise, reach: () => resolve() }
+    silent.set(key, made)
+    return made
+  }
+
+  const forward = (path: string, headers: IncomingHttpHeaders, text: string, response: ServerResponse): void => {
+    const { host: _host, ...kept } = headers
+    const onward = httpRequest(`${mock.url}${path}`, { method: "POST", headers: kept }, (answer) => {
+      const key = [...troubles.keys()].find((key) => text.includes(key)) ?? ""
+      const trouble = troubles.get(key)
+      troubles.delete(key)
+      if (trouble === "garbled") {
+        answer.resume()
+        response.writeHead(200, { "content-type": "text/event-stream" })
+        return void response.end('data: {"choices": [{"delta": \n\n')
+      }
+      response.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.on("data", (chunk: Buffer) => {
+        if (response.destroyed) return
+        if (trouble === undefined) return void response.write(chunk)
+        answer.removeAllListeners("data")
+        answer.resume()
+        response.write(chunk, () => silence(key).reach())
+      })
+      answer.on("end", () => {
+        if (trouble === undefined) response.end()
+      })
+      for (const lost of ["aborted", "error"]) answer.on(lost, () => response.destroy())
+    })
+    onward.on("error", () => response.destroy())
+    response.on("close", () => onward.destroy())
+    onward.end(text)
+  }
+
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const text = Buffer.concat(chunks).toString("utf8")
+      all.push({
+        api: apiOf(request.url ?? ""),
+        headers: request.headers,
+        body: JSON.parse(text) as Arrived["body"],
+        text,
+        closed: new Promise((resolve) => response.on("close", () => resolve()))
+      })
+      for (const look of waiting) look()
+      forward(request.url ?? "", request.headers, text, response)
+    })
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve)
+  })
+  const { port } = server.address() as AddressInfo
+
+  const plays: Vendor["plays"] = (key, steps) => {
+    for (const [step, planned] of steps.entries()) {
+      const attempts: ReadonlyArray<Answer> = Array.isArray(planned) ? planned : [planned]
+      let served = 0
+      for (const [attempt, answer] of attempts.entries()) {
+        mock.on(
+          {
+            predicate: ({ messages }) => {
+              const last = messages.findLastIndex((message) => message.role === "user")
+              if (last === -1 || !textOf(messages[last]?.content).includes(key)) return false
+              // One response may come back as several messages of the assistant in a row.
+              const since = messages.slice(last).map((message) => message.role)
+              const done = since.filter((role, index) => role === "assistant" && since[index - 1] !== role).length
+              return done === step && Math.min(served, attempts.length - 1) === attempt
+            }
+          },
+          () => {
+            served += 1
+            if (answer.trouble !== undefined) troubles.set(key, answer.trouble)
+            return (typeof answer.reply === "function" ? answer.reply() : answer.reply) as never
+          },
+          answer.options
+        )
+      }
+    }
+  }
+
+  const requests: Vendor["requests"] = (key) => all.filter((arrived) => arrived.text.includes(key))
+
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    plays,
+    requests,
+    arrived: (key, count) =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (requests(key).length < count) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      }),
+    silence: (key) => silence(key).reached,
+    all,
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+      await mock.stop()
+    }
+  }
+}
+
+/** A tool's result as one of the wires carries it. */
+export interface Told {
+  readonly id: string
+  readonly text: string
+  readonly failed: boolean | undefined
+}
+
+type Fields = { readonly [field: string]: unknown }
+const list = (value: unknown): ReadonlyArray<Fields> => (Array.isArray(value) ? (value as ReadonlyArray<Fields>) : [])
+
+const plain = (content: unknown): string =>
+  typeof content === "string"
+    ? content
+    : list(content)
+        .map((part) => String(part["text"] ?? ""))
+        .join("")
+
+/** This wire has no field for a failure; the client library writes one as an object with the words of the error. */
+const ofResponses = (output: string): Omit<Told, "id"> => {
+  if (!output.startsWith('{"error":')) return { text: output, failed: false }
+  const { error } = JSON.parse(output) as { readonly error: string }
+  return { text: error, failed: true }
+}
+
+/** The results a request tells its model, read strictly in the form of its wire. */
+export const told = ({ api, body }: Arrived): ReadonlyArray<Told> => {
+  switch (api) {
+    case "responses":
+      return list(body["input"])
+        .filter((item) => item["type"] === "function_call_output")
+        .map((item) => ({ id: String(item["call_id"]), ...ofResponses(plain(item["output"])) }))
+    case "chat-completions":
+      return list(body["messages"])
+        .filter((message) => message["role"] === "tool")
+        .map((message) => ({ id: String(message["tool_call_id"]), text: plain(message["content"]), failed: undefined }))
+    case "anthropic":
+      return list(body["messages"])
+        .filter((message) => message["role"] === "user")
+        .flatMap((message) => list(message["content"]))
+        .filter((part) => part["type"] === "tool_result")
+        .map((part) => ({
+          id: String(part["tool_use_id"]),
+          text: plain(part["content"]),
+          failed: part["is_error"] === true
+        }))
+  }
+}
+
+/** The ids of the calls which a request repeats to its model. */
+export const called = ({ api, body }: Arrived): ReadonlyArray<string> => {
+  switch (api) {
+    case "responses":
+      return list(body["input"])
+        .filter((item) => item["type"] === "function_call")
+        .map((item) => String(item["call_id"]))
+    case "chat-completions":
+      return list(body["messages"])
+        .flatMap((message) => list(message["tool_calls"]))
+        .map((call) => String(call["id"]))
+    case "anthropic":
+      return list(body["messages"])
+        .flatMap((message) => list(message["content"]))
+        .filter((part) => part["type"] === "tool_use")
+        .map((part) => String(part["id"]))
+  }
+}
+
+/** The key a request came with. */
+export const keyOf = ({ api, headers }: Arrived): string | undefined => {
+  const value = api === "anthropic" ? headers["x-api-key"] : headers["authorization"]
+  return typeof value === "string" ? value.replace(/^Bearer /, "") : undefined
+}
