@@ -17,14 +17,14 @@ const refused = (args: ReadonlyArray<string>, terminals = terminal): string => {
 describe("the command line of run", () => {
   it("takes one prompt and every flag", () => {
     const flags =
-      "--project /p --agent a --model openai/gpt-5.2 --key-env MY_KEY --base-url https://example.com/v1 " +
+      "--project /p --agent a --model openai/gpt-5-mini --key-env MY_KEY --base-url https://example.com/v1 " +
       "--session ses_1 --state-dir /s --config c.json --approve reads --quiet --run-id r"
     const options = understood([...flags.split(" "), "Do it"])
     assert.deepStrictEqual(options, {
       prompt: "Do it",
       project: "/p",
       agent: "a",
-      model: { connection: "openai", model: "gpt-5.2" },
+      model: { connection: "openai", model: "gpt-5-mini" },
       keyEnv: "MY_KEY",
       baseUrl: "https://example.com/v1",
       session: "ses_1",
@@ -48,7 +48,7 @@ describe("the command line of run", () => {
     assert.include(refused(["--modle", "x", "y"]), "--modle")
     refused(["x", "--model"])
     refused(["x", "--model="])
-    refused(["--model", "gpt-5.2", "x"])
+    refused(["--model", "gpt-5-mini", "x"])
     refused(["--model", "openai/", "x"])
     refused(["--approve", "maybe", "x"])
     refused(["--run-id", "r".repeat(257), "x"])
@@ -59,7 +59,7 @@ describe("the command line of run", () => {
   })
 
   it("a key in the place of a variable's name is refused without being repeated", () => {
-    const message = refused(["--key-env", "sk-secret-key", "--model", "openai/gpt-5.2", "x"])
+    const message = refused(["--key-env", "sk-secret-key", "--model", "openai/gpt-5-mini", "x"])
     assert.notInclude(message, "sk-secret-key")
   })
 

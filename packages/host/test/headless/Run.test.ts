@@ -209,7 +209,7 @@ describe("what cannot start [HDL-007]", () => {
         [["--agent", "nobody"], "nobody"],
         [["--model", "script/none"], "demo, hello"],
         [["--model", "nowhere/model"], "--base-url"],
-        [["--model", "openai/gpt-5.2"], "OPENAI_API_KEY"]
+        [["--model", "openai/gpt-5-mini"], "OPENAI_API_KEY"]
       ]
       for (const [args, says] of cases) {
         const ended = yield* run([...args, "--json", "Hi"])

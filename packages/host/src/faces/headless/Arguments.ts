@@ -100,7 +100,7 @@ export const parseRun = (args: ReadonlyArray<string>, terminals: Terminals): Par
       ? undefined
       : { connection: values.model.slice(0, Math.max(0, slash)), model: values.model.slice(slash + 1) }
   if (model !== undefined && (!connectionName.test(model.connection) || model.model === "")) {
-    return usage("--model is CONNECTION/MODEL, as in openai/gpt-5.2")
+    return usage("--model is CONNECTION/MODEL, as in openai/gpt-5-mini")
   }
   if ([...(model?.model ?? "")].length > 128) return usage("--model: the model's name has more than 128 characters")
 
