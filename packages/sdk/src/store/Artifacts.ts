@@ -9,9 +9,9 @@ import type { StoreFailure } from "./RuntimeStore.ts"
 import type { StoreBackend, StoreTx } from "./StoreTx.ts"
 
 /** Bytes of one chunk. */
-export const chunkBytes = 1 << 20
+const chunkBytes = 1 << 20
 /** Bytes above which an artifact is not retained. */
-export const artifactLimit = 32 << 20
+const artifactLimit = 32 << 20
 
 const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
 

@@ -11,7 +11,7 @@ import type { StoreTx } from "./StoreTx.ts"
 import type { UsageRow } from "./Tables.ts"
 
 /** The most events one page may ask for. */
-export const pageLimit = 1000
+const pageLimit = 1000
 
 /** The last cursor of a session. */
 export const readHead = Effect.fnUntraced(function* (tx: StoreTx, sessionId: string) {
@@ -112,7 +112,7 @@ const grown = (value: number | null, before: number | null): number | null =>
  * Sums observations: a delta counts once per provider observation id, a cumulative report counts what it grew since the
  * last one of the same native session (a smaller value begins anew). Null stays null where nothing was reported.
  */
-export const sumUsage = (rows: ReadonlyArray<UsageRow>, turnId: string | undefined): UsageTotals => {
+const sumUsage = (rows: ReadonlyArray<UsageRow>, turnId: string | undefined): UsageTotals => {
   let inputTokens: number | null = null
   let outputTokens: number | null = null
   let cachedInputTokens: number | null = null

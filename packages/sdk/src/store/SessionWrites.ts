@@ -1,7 +1,7 @@
 /**
  * Session rows: made, changed, deleted; their queue; their leases. Inside one transaction each.
  */
-import { QueueRevisionConflict, SessionConflict, SessionGone, SessionNotFound } from "@tackroom/protocol"
+import { QueueRevisionConflict, SessionConflict, SessionGone } from "@tackroom/protocol"
 import { Effect } from "effect"
 import { appendEntries, begin, flush, missing, patchSession, sessionRow } from "./Append.ts"
 import { titleText } from "./Projection.ts"
@@ -105,7 +105,7 @@ export const entomb = Effect.fnUntraced(function* (tx: StoreTx, id: string) {
 })
 
 /** Rows that one slice of a deletion removes at most (RT-051). */
-export const sliceRows = 2000
+const sliceRows = 2000
 
 /** One slice of a deletion; true when no row is left and the tombstone says so. */
 export const purgeSlice = Effect.fnUntraced(function* (tx: StoreTx, sessionId: string) {
@@ -195,6 +195,3 @@ export const releaseLease = Effect.fnUntraced(function* (tx: StoreTx, sessionId:
   const held = yield* tx.get("lease", { sessionId })
   if (held?.leaseId === leaseId) yield* tx.remove("lease", { sessionId })
 })
-
-/** The failure of a read for a session that is not there. */
-export type Absent = SessionNotFound | SessionGone

@@ -48,8 +48,15 @@ describe("a SQLite store that is shared", () => {
         Array.from({ length: 20 }, () => store.appendUnfenced("ses_a", [created])),
         { concurrency: "unbounded" }
       )
-      assert.strictEqual(commits() - one, 1)
-      assert.strictEqual(yield* store.head("ses_a"), 22)
+      assert.isAtMost(commits() - one, 5, "one, unless the machine is so slow that the loop has to turn in between")
+      const shared = commits()
+      yield* Effect.all(
+        Array.from({ length: 600 }, () => store.appendUnfenced("ses_a", [created])),
+        { concurrency: "unbounded" }
+      )
+      assert.isAtLeast(commits() - shared, 3)
+      assert.isAtMost(commits() - shared, 150)
+      assert.strictEqual(yield* store.head("ses_a"), 622)
     })
   )
 

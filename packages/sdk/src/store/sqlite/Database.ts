@@ -30,7 +30,7 @@ export interface Identity {
 }
 
 /** The store's file in its root directory. */
-export const fileOf = (root: string): string => join(root, "agent-runtime.db")
+const fileOf = (root: string): string => join(root, "agent-runtime.db")
 
 const wanted = `${schemaMajor}.${schemaMinor}`
 

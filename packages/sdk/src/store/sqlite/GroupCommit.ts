@@ -19,7 +19,7 @@ import { failureOf, isBusy } from "./Failures.ts"
 import type { RowAccess } from "./SqliteRows.ts"
 
 /** Calls in one commit at most. */
-export const batchLimit = 256
+const batchLimit = 256
 /** Milliseconds after which a batch is committed with the calls it has; the loop must turn (D-23). */
 const sliceMs = 8
 

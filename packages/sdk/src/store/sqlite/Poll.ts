@@ -8,7 +8,7 @@ import type { Connection } from "./Database.ts"
 import { isBusy } from "./Failures.ts"
 
 /** Milliseconds between looks. */
-export const pollMs = 50
+const pollMs = 50
 
 /** Makes the poll; it runs between `start` and `stop` once it has a connection. */
 export const makePoll = (publish: (wakeups: ReadonlyArray<Wakeup>) => void) => {

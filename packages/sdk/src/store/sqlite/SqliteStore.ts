@@ -155,10 +155,11 @@ const makeBackend = (options: SqliteStoreOptions): StoreBackend => {
     store = opened
     poll.attach(db)
     yield* tidy(opened)
+    ready = Effect.succeed(opened)
     return opened
   })
 
-  const ready: Effect.Effect<Opened, StoreFailure> = Effect.suspend(() => {
+  const openOnce: Effect.Effect<Opened, StoreFailure> = Effect.suspend(() => {
     if (isClosed) return Effect.fail(closed())
     if (opening !== undefined) return Deferred.await(opening)
     const deferred = Deferred.makeUnsafe<Opened, StoreFailure>()
@@ -169,19 +170,24 @@ const makeBackend = (options: SqliteStoreOptions): StoreBackend => {
     )
   })
 
+  /** The open store; before it is open, the opening. */
+  let ready = openOnce
+  const whenReady = Effect.suspend(() => ready)
+
   return {
     kind: "sqlite",
-    open: Effect.map(ready, (opened) => opened.info),
+    open: Effect.map(whenReady, (opened) => opened.info),
     close: Effect.sync(() => {
       if (isClosed) return
       isClosed = true
+      ready = openOnce
       poll.stop()
       writer.release()
       store?.commits.close()
       store?.db.close()
     }),
-    write: (program, durability) => Effect.flatMap(ready, (opened) => opened.commits.write(program, durability)),
-    read: (program) => Effect.flatMap(ready, (opened) => opened.read(program)),
+    write: (program, durability) => Effect.flatMap(whenReady, (opened) => opened.commits.write(program, durability)),
+    read: (program) => Effect.flatMap(whenReady, (opened) => opened.read(program)),
     wakeups: wakeups.stream,
     random
   }
