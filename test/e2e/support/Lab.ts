@@ -59,6 +59,9 @@ export const makeLab = (options: LabOptions = {}): Lab => {
   return lab
 }
 
+const withDefaults = (agent: Agent): Agent =>
+  Object.assign({ instructions: "Play the scenario.", model: { connection: agent.id, model: "script" } }, agent)
+
 /** A folder that the caller removes. */
 export const makeUnownedLab = (options: LabOptions = {}): Lab => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "tackroom-e2e-")))
@@ -75,11 +78,7 @@ export const makeUnownedLab = (options: LabOptions = {}): Lab => {
     state_dir: stateDir,
     sandbox: "none",
     providers: scenarios.map(([name]) => ({ name, api: "script", scenario: join(root, `${name}.json`) })),
-    agents: (options.agents ?? scenarios.map(([id]) => ({ id, tools: ["files.read"] }))).map((agent) => ({
-      instructions: "Play the scenario.",
-      model: { connection: agent.id, model: "script" },
-      ...agent
-    })),
+    agents: (options.agents ?? scenarios.map(([id]) => ({ id, tools: ["files.read"] }))).map(withDefaults),
     ...options.config
   }
   const hosts: Array<RawHost> = []

@@ -75,6 +75,8 @@ export interface RawHostOptions {
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
   readonly deadlineMs?: number
+  /** The user id it runs as, where the test is root. */
+  readonly user?: number
 }
 
 const source = fileURLToPath(new URL("../../../packages/host/src/cli.ts", import.meta.url))
@@ -90,7 +92,12 @@ export const startHost = (configuration: string, options: RawHostOptions): RawHo
     "harness-stdio",
     configuration
   ]
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], cwd: options.cwd, env: { ...options.env } })
+  const child = spawn(command, args, {
+    stdio: ["pipe", "pipe", "pipe"],
+    cwd: options.cwd,
+    env: { ...options.env },
+    ...(options.user === undefined ? {} : { uid: options.user, gid: options.user })
+  })
   const answers: Array<Answer> = []
   const lines: Array<string> = []
   const watchers = new Set<() => void>()
