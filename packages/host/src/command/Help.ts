@@ -85,7 +85,7 @@ Exit codes: 0 completed, 1 failed or cancelled, 2 usage, 3 could not start,
 
 Examples:
   tackroom run "What does this project do?"
-  tackroom run --model openai/gpt-5-mini --approve reads "Review src/" > review.md
+  tackroom run --model openai/gpt-5-mini --approve reads "Review src/" > out.md
   git diff | tackroom run --model anthropic/claude-sonnet-4-5 --approve never -
   tackroom run --model local/qwen3 --base-url http://127.0.0.1:11434/v1 "Hello"
 `

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Interaction } from "@tackroom/protocol/events"
 import type { FaceConfig } from "@tackroom/protocol/run"
+import { isDeepStrictEqual } from "node:util"
 import { parseRun, type RunArguments } from "../../src/faces/headless/Arguments.ts"
 import { eventLine, notStarted, resultLine } from "../../src/faces/headless/Report.ts"
 import { countAsk, decideBy, noAsks } from "../../src/faces/headless/Settlement.ts"
@@ -18,6 +19,11 @@ const refused = (args: string, config: FaceConfig = {}): string => {
   const setup = setUp(options(args), config, "/state", "/state/script.json")
   return "refused" in setup ? setup.refused : assert.fail("it was set up")
 }
+const has = (list: ReadonlyArray<unknown> | undefined, item: unknown): void =>
+  assert.isTrue(
+    list?.some((each) => isDeepStrictEqual(each, item)),
+    JSON.stringify(list)
+  )
 const agent = (id: string, more: object = {}) => ({ id, instructions: "", tools: ["files.read"], ...more })
 
 describe("what a command line becomes", () => {
@@ -31,7 +37,7 @@ describe("what a command line becomes", () => {
     const [assistant] = config.agents ?? []
     assert.isTrue(assistant?.planning)
     assert.deepStrictEqual(assistant?.approvals, { mode: "always" })
-    assert.notInclude(assistant?.tools, "web.search")
+    assert.isFalse(assistant?.tools?.includes("web.search"))
   })
 
   it("the agent is the one named, else the configuration's own choice, else its only one [SRV-002]", () => {
@@ -54,18 +60,18 @@ describe("what a command line becomes", () => {
 
   it("a vendor's connection is made with its own interface and needs its key", () => {
     const openai = made("--model openai/gpt-5-mini")
-    assert.deepInclude(openai.config.providers, { name: "openai", api: "responses" })
+    has(openai.config.providers, { name: "openai", api: "responses" })
     assert.strictEqual(openai.needsKey, "openai")
-    assert.deepInclude(openai.keys, { connection: "openai", variable: "OPENAI_API_KEY" })
+    has(openai.keys, { connection: "openai", variable: "OPENAI_API_KEY" })
     const anthropic = made("--model anthropic/claude-sonnet-4-5 --key-env MINE")
-    assert.deepInclude(anthropic.config.providers, { name: "anthropic", api: "anthropic" })
-    assert.deepInclude(anthropic.keys, { connection: "anthropic", variable: "MINE" })
+    has(anthropic.config.providers, { name: "anthropic", api: "anthropic" })
+    has(anthropic.keys, { connection: "anthropic", variable: "MINE" })
   })
 
   it("another connection needs an endpoint; a vendor's key is not for it", () => {
     assert.include(refused("--model local/m"), "--base-url")
     const local = made("--model local/m --base-url http://127.0.0.1:1/v1")
-    assert.deepInclude(local.config.providers, {
+    has(local.config.providers, {
       name: "local",
       api: "chat-completions",
       baseUrl: "http://127.0.0.1:1/v1"
