@@ -218,8 +218,11 @@ export const sessionCases = [
           Array.from({ length: 500 }, (_, n) => delta(turn, "x", `p${i}_${n % 50}`))
         )
       }
+      const row = yield* store.putArtifact("ses_a", "x/y", new Uint8Array(10 << 20))
+      yield* store.append("ses_a", turn.fence, [{ ...delta(turn, "x"), artifactRows: [row] }])
       yield* store.deleteSession("ses_a")
       yield* failsWith("reading", "SessionGone", store.read("ses_a", 0, 1))
+      yield* same("artifact", yield* store.artifact(row.id), undefined)
       yield* same("receipt", yield* store.receipt("ses_a", turn.messageId), undefined)
       yield* same("turns", yield* store.turnsOf("ses_a", 10), [])
     })

@@ -138,6 +138,20 @@ describe("a SQLite store after a crash", () => {
     })
   )
 
+  it.live("a deleted session leaves no chunk of its artifacts [RT-051]", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const store = yield* storeAt(root)
+      yield* createSession(store, "ses_a")
+      const row = yield* store.putArtifact("ses_a", "x/y", new Uint8Array(10 << 20))
+      yield* store.appendUnfenced("ses_a", [{ payload: { type: "todo-update", todos: [] }, artifactRows: [row] }])
+      yield* store.deleteSession("ses_a")
+      const db = raw(root)
+      assert.strictEqual(db.prepare("SELECT count(*) FROM tr_artifact_chunk").pluck().get(), 0)
+      db.close()
+    })
+  )
+
   it.live("what a deletion left over is removed at the next open [RT-051]", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot

@@ -93,11 +93,15 @@ const setPragma = (db: Connection, name: string, value: string, expected: unknow
   if (found !== expected) throw new StoreUnavailable({ reason: `pragma ${name} is ${String(found)}, not ${value}` })
 }
 
+const walBytes = 64 << 20
+
 const setPragmas = (db: Connection, busyTimeoutMs: number): void => {
   setPragma(db, "busy_timeout", String(busyTimeoutMs), busyTimeoutMs)
   setPragma(db, "journal_mode", "WAL", "wal")
   setPragma(db, "synchronous", "FULL", 2)
   setPragma(db, "foreign_keys", "ON", 1)
+  // A write-ahead log that grew under a long read is cut back after the next checkpoint.
+  setPragma(db, "journal_size_limit", String(walBytes), walBytes)
 }
 
 const inTransaction = (db: Connection, body: () => void): void => {

@@ -88,6 +88,9 @@ const partKey = (sessionId: string, messageId: string, id: string): string => `$
 
 const isPart = (table: TableName, _row: object): _row is PartRow => table === "part"
 
+/** Chunks of 1 MiB that one slice of a deletion removes; freeing them walks their pages. */
+const chunksPerSlice = 8
+
 /** Rows known to exist; a memo over committed transactions, so that a stream of deltas asks for its part once. */
 const knownRows = 4096
 
@@ -292,7 +295,8 @@ export const makeRows = (
         const id = plainText(sessionId)
         let left = limit
         for (const [artifact] of all("SELECT id FROM tr_artifact WHERE session_id = ? LIMIT ?", id, left)) {
-          left -= run("DELETE FROM tr_artifact_chunk WHERE id = ?", artifact).changes
+          const chunks = run("DELETE FROM tr_artifact_chunk WHERE id = ? LIMIT ?", artifact, chunksPerSlice).changes
+          if (chunks === chunksPerSlice) return limit
           left -= run("DELETE FROM tr_artifact WHERE id = ?", artifact).changes
           if (left <= 0) return limit
         }
