@@ -5,7 +5,7 @@
  * chose is remembered. Under `ask` it decides nothing.
  */
 import type { EventPayload, Interaction } from "@tackroom/protocol/events"
-import type { PolicyDecision } from "@tackroom/sdk/adapters"
+import type { PolicyDecision } from "@tackroom/sdk"
 import type { ApproveMode } from "./Arguments.ts"
 
 /** The answer to a question that nobody answers. */
