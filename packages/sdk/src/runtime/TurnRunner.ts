@@ -221,7 +221,10 @@ export class TurnRunner extends Context.Service<
             yield* Effect.logWarning("A turn could not be settled yet", error)
             const lost = yield* Effect.raceFirst(
               Effect.as(Effect.sleep(wait), false),
-              Effect.map(Deferred.await(active.stop), (stop) => stop._tag === "Lost" || stop._tag === "Left")
+              // Another stop, such as that of the store itself, is there already and ends no wait.
+              Effect.flatMap(Deferred.await(active.stop), (stop) =>
+                stop._tag === "Lost" || stop._tag === "Left" ? Effect.succeed(true) : Effect.never
+              )
             )
             if (lost) return yield* Effect.fail(error)
             wait = Math.min(wait * 2, 5_000)
