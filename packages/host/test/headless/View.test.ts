@@ -194,20 +194,25 @@ describe("what a person sees of a run", () => {
     assert.strictEqual(show(events, piped).all, "  plan: 1 of 2 done\n")
   })
 
-  it("retries, withdrawn text and warnings are told; notices for information are not", () => {
+  it("retries and warnings are told; notices for information are not", () => {
     const { all } = show(
       [
         [0, { type: "session-retry", message: "rate limit", delayMs: 2_000 }],
-        [0, { type: "response-retracted", responseIds: ["r"], reason: "the stream broke off" }],
         [0, { type: "harness-notice", code: "x", message: "mind this", severity: "warn" }],
         [0, { type: "harness-notice", code: "scripted", message: "not this", severity: "info" }]
       ],
       piped
     )
-    assert.strictEqual(
-      all,
-      "  ! asking the model again in 2.0 s: rate limit\n  ! the text above is withdrawn: the stream broke off\n  ! mind this\n"
-    )
+    assert.strictEqual(all, "  ! asking the model again in 2.0 s: rate limit\n  ! mind this\n")
+  })
+
+  it("that text is withdrawn is told where it was shown, and only then", () => {
+    const response: Given = [0, { type: "response-start", responseId: "r" }]
+    const retracted: Given = [0, { type: "response-retracted", responseIds: ["r"], reason: "the stream broke off" }]
+    const spoken = [response, text("p", "Half"), textEnd("p", "Half"), retracted]
+    assert.strictEqual(show(spoken, terminal).all, "Half\n  ! the text above is withdrawn: the stream broke off\n")
+    assert.strictEqual(show(spoken, piped).all, "")
+    assert.strictEqual(show([...spoken.slice(0, 3), response, retracted], terminal).all, "Half\n")
   })
 
   it("quiet shows the text and no log at all [HDL-012]", () => {

@@ -47,9 +47,11 @@ export interface View {
   readonly part: Part | undefined
   /** The terminal's cursor stands behind text that has no line end yet. */
   readonly midLine: boolean
+  /** Text of the present response was shown, so that its withdrawal has to be told. */
+  readonly spoken: boolean
 }
 
-export const emptyView: View = { calls: new Map(), part: undefined, midLine: false }
+export const emptyView: View = { calls: new Map(), part: undefined, midLine: false, spoken: false }
 
 type Step = readonly [View, ReadonlyArray<Piece>]
 
@@ -78,7 +80,7 @@ export const log = (view: View, options: ViewOptions, lines: ReadonlyArray<strin
 }
 
 const speak = (view: View, text: string): Step =>
-  text === "" ? nothing(view) : [{ ...view, midLine: !text.endsWith("\n") }, [{ to: "answer", text }]]
+  text === "" ? nothing(view) : [{ ...view, midLine: !text.endsWith("\n"), spoken: true }, [{ to: "answer", text }]]
 
 const indent = "  "
 
@@ -282,7 +284,10 @@ const show = (view: View, options: ViewOptions, payload: EventPayload, at: numbe
       return notice(view, options, "yellow", `the ${payload.kind} was withdrawn: ${payload.reason}`)
     case "todo-update":
       return plan(view, options, payload)
+    case "response-start":
+      return nothing({ ...view, spoken: false })
     case "response-retracted":
+      if (!view.spoken) return nothing(view)
       return notice(view, options, "yellow", `the text above is withdrawn: ${payload.reason}`)
     case "session-retry": {
       const wait = payload.delayMs === undefined ? "" : ` in ${duration(payload.delayMs)}`
