@@ -51,8 +51,10 @@ export class ActiveTurn {
   readonly mode: "run" | "recover"
   turn: TurnRow
   opened: Opened | undefined
-  /** The driver has seen the prompt. */
+  /** The driver of this process has been given the turn. */
   handed = false
+  /** A fiber runs it; a turn that recovery took up may wait for that. */
+  launched = false
   /** Recovered, and not taken up by its driver yet. */
   recovering = false
   /** Waits for a free place (RUN-387). */
@@ -87,7 +89,6 @@ export class ActiveTurn {
     this.log = input.log
     this.budget = input.budget
     this.mode = input.mode
-    this.handed = input.turn.handedOver
   }
 
   get pendingAsks(): number {

@@ -99,9 +99,15 @@ export class Cancelling extends Context.Service<
         yield* Effect.ignore(interactions.withdraw(active, "cancelled"))
         const opened = active.opened
         if (!active.handed || opened === undefined) {
-          // The harness never saw the prompt: nothing is there to be cancelled (RT-162).
-          step(active, { _tag: "Acknowledge" })
-          conclude(active, { _tag: "Acknowledged", reason: why._tag === "Asked" ? why.reason : "requested" })
+          if (active.mode === "recover") {
+            // What its former process gave to the harness ended with that process.
+            step(active, { _tag: "ProcessGone" })
+            conclude(active, { _tag: "Forced" })
+          } else {
+            // The harness never saw the prompt: nothing is there to be cancelled (RT-162).
+            step(active, { _tag: "Acknowledge" })
+            conclude(active, { _tag: "Acknowledged", reason: why._tag === "Asked" ? why.reason : "requested" })
+          }
           stop(active, budget)
           return
         }

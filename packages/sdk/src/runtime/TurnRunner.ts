@@ -458,6 +458,8 @@ export class TurnRunner extends Context.Service<
       }
 
       const drive = Effect.fnUntraced(function* (active: ActiveTurn) {
+        // A turn whose end has begun is not given to anybody; the ladder tells when it may be settled.
+        if (active.cancelState._tag !== "Idle") return yield* Effect.never
         const ensured = yield* Effect.result(prepareDriver(active))
         if (ensured._tag === "Failure") return yield* settleOnce(active, openFailed(ensured.failure))
         const opened = active.opened
@@ -468,6 +470,7 @@ export class TurnRunner extends Context.Service<
           active.log.add({ type: "session-status", status: "busy", phase })
           yield* active.log.patch({ turn: { state: "running" }, session: { status: "busy", phase } })
         } else yield* handOver(active)
+        if (active.cancelState._tag !== "Idle") return yield* Effect.never
         // From here on the harness may have the prompt.
         active.handed = true
         const input = inputOf(active, opened, ensured.success)
@@ -547,6 +550,7 @@ export class TurnRunner extends Context.Service<
 
       const run = (active: ActiveTurn, hasPlace: boolean): Effect.Effect<void> =>
         Effect.gen(function* () {
+          active.launched = true
           let placed = hasPlace
           const writing = yield* Effect.forkChild(writer(active))
           const body = Effect.gen(function* () {

@@ -661,6 +661,14 @@ export class Turns extends Context.Service<
 
       // ------------------------------------------------------------ abort, wait
 
+      const launch = (active: ActiveTurn): void => {
+        active.launched = true
+        fork(
+          active.turn.id,
+          Effect.suspend(() => runner.run(active, runner.places.take()))
+        )
+      }
+
       const settledStatus = (outcome: TurnOutcome): AbortResult => {
         if (outcome.status === "cancelled") return { ok: true, status: "cancelled" }
         if (outcome.status === "failed" && outcome.error.code === "cancel_unacknowledged") {
@@ -672,6 +680,7 @@ export class Turns extends Context.Service<
       const abortHere = (active: ActiveTurn, reason: "requested" | "parent" | "goal"): Effect.Effect<AbortResult> =>
         Effect.gen(function* () {
           cancelling.begin(active, { _tag: "Asked", reason })
+          if (!active.launched) launch(active)
           const bound = options.cancelGraceMs + options.killGraceMs + 3_000
           const ended = yield* Effect.timeoutOption(
             Effect.raceFirst(
@@ -795,6 +804,7 @@ export class Turns extends Context.Service<
           stopping = true
           const running = [...actives.all()]
           for (const active of running) {
+            if (!active.launched) launch(active)
             if (how === "cancel") cancelling.begin(active, { _tag: "Asked", reason: "shutdown" })
             else Deferred.doneUnsafe(active.stop, Exit.succeed({ _tag: "Left" }))
           }
@@ -836,12 +846,7 @@ export class Turns extends Context.Service<
           remember(session)
           return register(session, turn, lease, undefined, mode, fold)
         },
-        launch: (active) => {
-          fork(
-            active.turn.id,
-            Effect.suspend(() => runner.run(active, runner.places.take()))
-          )
-        },
+        launch,
         recoverWith: (recover) => {
           recoverSession = recover
         },

@@ -176,6 +176,33 @@ for (const kind of stores) {
         )
     )
 
+    it.live("a turn that waits to be continued can be cancelled or left again [RT-028, RT-162, RT-168]", () =>
+      scene((root, store) =>
+        Effect.gen(function* () {
+          const held = gate()
+          const first = yield* openRuntime(store, programmable({ turn: () => held.pass }))
+          const session = yield* first.run(create(root))
+          yield* first.run(start(session.id, "m"))
+          yield* held.begun
+          yield* first.close("leave")
+          const idle = yield* openRuntime(store, programmable(), { autoStart: false })
+          yield* idle.life.ready
+          yield* idle.close("leave")
+          const driver = programmable()
+          const second = yield* openRuntime(store, driver, { autoStart: false })
+          yield* second.life.ready
+          assert.deepStrictEqual(second.life.waitingForStart(), [session.id])
+          const turns = yield* second.run(Effect.service(Turns))
+          assert.deepStrictEqual(yield* turns.abort(session.id), { ok: true, status: "cancelled" })
+          const ended = yield* second.run(outcome(session.id, "m"))
+          assert.isTrue(ended.status === "cancelled" && ended.reason === "forced")
+          assert.strictEqual(driver.recovered.length, 0)
+          yield* second.life.startRecovered()
+          yield* second.close()
+        })
+      )
+    )
+
     it.live("an ask that the continued turn does not offer again is withdrawn [RT-263]", () =>
       scene((root, store) =>
         Effect.gen(function* () {
