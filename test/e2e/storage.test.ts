@@ -1,0 +1,200 @@
+/**
+ * A host whose disk gives out: what cannot be made durable is refused, what was said stays true, reads go on, and with
+ * room again everything that was accepted is finished.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { onTestFinished } from "vitest"
+import { readAll } from "./support/Drive.ts"
+import { commitsOf, readStored, readWal, walPath } from "./support/Journal.ts"
+import { makeLab, type Lab } from "./support/Lab.ts"
+import { type Answer, hostProgram, type Loose, type RawHost } from "./support/RawHost.ts"
+
+const makeEchoLab = (): Lab =>
+  makeLab({ scenarios: { echo: { default: [], exhausted: "echo" } }, agents: [{ id: "echo", planning: true }] })
+
+const text = "0123456789abcdef".repeat(1_024)
+
+const openSession = async (host: RawHost, lab: Lab): Promise<string> =>
+  (await host.call("agent/session", { agent: "echo", workspace: lab.workspace, creation_id: "c-1" })).session.session_id
+
+const storageRefusals = (answers: ReadonlyArray<Answer>): ReadonlyArray<Loose> =>
+  answers.flatMap((answer) => (answer.error?.data.kind === "storage_failure" ? [answer.error.data] : []))
+
+/** Runs messages until the disk gives out: a start is refused, or a run cannot be brought to its end. */
+const fill = async (host: RawHost, id: string): Promise<number> => {
+  for (let number = 0; number < 1_000; number += 1) {
+    const run = { session_id: id, submission_id: `m-${number}` }
+    const start = await host.ask("run/start", { ...run, text })
+    if (start.error !== undefined) {
+      assert.strictEqual(start.error.data.kind, "storage_failure", JSON.stringify(start))
+      return number
+    }
+    const end = await host.call("run/wait", { ...run, wait_ms: 2_000 })
+    if (end.status !== "completed") return number + 1
+  }
+  return assert.fail("the disk never gave out")
+}
+
+/** The host is up, tells what it has, and refuses what it cannot keep. Gives how many runs were accepted. */
+const proveFull = async (host: RawHost, id: string): Promise<{ readonly accepted: number; readonly shown: number }> => {
+  const accepted = await fill(host, id)
+  assert.isAbove(accepted, 2)
+  assert.strictEqual((await host.call("host/info")).state, "ready")
+  const shown = await readAll(host, id)
+  await host.call("session/state", { session_id: id })
+  for (let round = 0; round < 3; round += 1) {
+    const refused = await host.ask("run/start", { session_id: id, submission_id: `late-${round}`, text })
+    assert.include(["storage_failure", "invalid_state"], refused.error?.data.kind, JSON.stringify(refused))
+    await host.ask("agent/session", { agent: "echo", workspace: "/tmp", creation_id: `late-${round}` })
+  }
+  const refusals = storageRefusals(host.answers)
+  assert.isAbove(refusals.length, 0)
+  for (const refusal of refusals) assert.include(["not_written", "unknown"], refusal.outcome)
+  assert.deepStrictEqual(await readAll(host, id), shown, "what was shown stays")
+  // Trying again costs next to nothing.
+  assert.isBelow(host.stderr().split("\n").length, 60)
+  return { accepted, shown: shown.length }
+}
+
+/** Waits for the end of each accepted run. Only the one that met the full disk may have failed. */
+const proveEnds = async (host: RawHost, id: string, accepted: number): Promise<void> => {
+  for (let number = 0; number < accepted; number += 1) {
+    const wait = { session_id: id, submission_id: `m-${number}`, wait_ms: 5_000 }
+    let state = await host.call("run/wait", wait)
+    while (state.status === "running") state = await host.call("run/wait", wait)
+    const expected =
+      number < accepted - 1
+        ? [["completed", undefined]]
+        : [
+            ["completed", undefined],
+            ["failed", "internal"]
+          ]
+    assert.deepInclude(expected, [state.status, state.failure], `run ${number}`)
+  }
+}
+
+/** After a restart with room again: every accepted run has its end, and no refused one exists. */
+const proveAfterwards = async (lab: Lab, accepted: number, shown: number): Promise<void> => {
+  const host = await lab.open()
+  const id = await openSession(host, lab)
+  await proveEnds(host, id, accepted)
+  for (const late of ["late-0", "late-1", "late-2"]) {
+    const state = await host.ask("run/wait", { session_id: id, submission_id: late, wait_ms: 0 })
+    assert.strictEqual(state.error?.data.kind, "not_found", "what was refused is not there")
+  }
+  const events = await readAll(host, id)
+  assert.isAtLeast(events.length, shown)
+  assert.deepStrictEqual(
+    events.map((event) => event.seq),
+    events.map((_, index) => index + 1)
+  )
+  await host.call("run/start", { session_id: id, submission_id: "new", text: "and on" })
+  let end = await host.call("run/wait", { session_id: id, wait_ms: 5_000 })
+  while (end.status === "running") end = await host.call("run/wait", { session_id: id, wait_ms: 5_000 })
+  assert.strictEqual(end.final_output, "and on")
+  await host.close()
+  assert.strictEqual(readStored(lab.stateDir).integrity, "ok")
+}
+
+describe("a full disk", () => {
+  it("of a file that may not grow: the host refuses, reads, and has lost nothing afterwards [RUN-064, RUN-062, STO-048]", async () => {
+    const lab = makeEchoLab()
+    // Everything is there before the limit is. 2,048 blocks: of 512 bytes in a plain sh, of 1,024 in bash.
+    await (await lab.open()).close()
+    const config = JSON.stringify(lab.config)
+    const host = lab.start({
+      command: [
+        "/bin/sh",
+        "-c",
+        'ulimit -f 2048 && exec "$0" "$@"',
+        process.execPath,
+        hostProgram,
+        "harness-stdio",
+        config
+      ]
+    })
+    await host.call("initialize", { protocol_version: 1 })
+    const id = await openSession(host, lab)
+    const { accepted, shown } = await proveFull(host, id)
+    assert.strictEqual((await host.close()).code, 0)
+    await proveAfterwards(lab, accepted, shown)
+  })
+
+  it("of a small file system: the same, and the host goes on by itself when there is room [RUN-064, STO-048]", async () => {
+    const lab = makeEchoLab()
+    mkdirSync(lab.stateDir, { mode: 0o700 })
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs", lab.stateDir]).status === 0
+    if (mounted) onTestFinished(() => void execFileSync("umount", ["-l", lab.stateDir]))
+    // Where nothing may be mounted, a file that eats the room of nobody else cannot be had: the first case stands alone.
+    if (!mounted) return
+    const host = await lab.open()
+    const id = await openSession(host, lab)
+    const { accepted, shown } = await proveFull(host, id)
+    execFileSync("mount", ["-o", "remount,size=64m", lab.stateDir])
+    await proveEnds(host, id, accepted)
+    await host.close()
+    await proveAfterwards(lab, accepted, shown)
+  })
+})
+
+describe("a torn end of the write-ahead log", () => {
+  it("costs what was not committed and nothing else, wherever it is torn [STO-041, STO-049]", async () => {
+    const lab = makeEchoLab()
+    const host = await lab.open()
+    const id = await openSession(host, lab)
+    await host.call("run/start", { session_id: id, submission_id: "m-0", text: "one" })
+    await host.call("run/wait", { session_id: id, wait_ms: 5_000 })
+    const events = await readAll(host, id)
+    host.kill("SIGKILL")
+    await host.exited
+    const wal = readWal(lab.stateDir)
+    const commits = commitsOf(wal)
+    const last = commits.at(-2) ?? 0
+    assert.isAbove(wal.length, last)
+    for (const [name, bytes] of [
+      ["one byte short", wal.subarray(0, wal.length - 1)],
+      ["within the last frame", wal.subarray(0, wal.length - 2_000)],
+      ["within a frame header", wal.subarray(0, last + 11)],
+      ["a flipped bit in the last frame", Uint8Array.from(wal, (byte, at) => (at === last + 100 ? byte ^ 1 : byte))],
+      ["zeros behind it", Buffer.concat([wal, Buffer.alloc(8_192)])],
+      ["old bytes behind it", Buffer.concat([wal, wal.subarray(0, 9_000)])]
+    ] as const) {
+      writeFileSync(walPath(lab.stateDir), bytes)
+      const cut = readStored(lab.stateDir)
+      assert.strictEqual(cut.integrity, "ok", name)
+      const stored = cut.events.get(id) ?? []
+      assert.deepStrictEqual(
+        stored.map((event) => event.seq),
+        stored.map((_, index) => index + 1),
+        name
+      )
+      assert.isAtLeast(stored.length, name.endsWith("behind it") ? events.length : 1, name)
+    }
+    writeFileSync(walPath(lab.stateDir), wal.subarray(0, wal.length - 1))
+    const next = await lab.open()
+    let end = await next.call("run/wait", { session_id: id, wait_ms: 5_000 })
+    while (end.status === "running") end = await next.call("run/wait", { session_id: id, wait_ms: 5_000 })
+    assert.deepStrictEqual([end.status, end.final_output], ["completed", "one"])
+    const again = await readAll(next, id)
+    const kept = again.slice(0, 8).map((event) => JSON.stringify(event))
+    assert.deepStrictEqual(
+      kept,
+      events.slice(0, 8).map((event) => JSON.stringify(event))
+    )
+    await next.close()
+  })
+
+  it("of a database that is no database at all fails the start and is left as it is [RUN-081, RUN-082, STO-046]", async () => {
+    const lab = makeEchoLab()
+    await (await lab.open()).close()
+    const file = join(lab.stateDir, "agent-runtime.db")
+    writeFileSync(file, "this is not a database, it is a letter\n".repeat(200))
+    const host = lab.start()
+    const refusal = (await host.ask("initialize", { protocol_version: 1 })).error
+    assert.deepStrictEqual([refusal?.data.kind, refusal?.data.reason], ["startup_failed", "storage"])
+    assert.deepStrictEqual(await host.closed, { code: 4, signal: null })
+  })
+})
