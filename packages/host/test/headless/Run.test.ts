@@ -72,7 +72,7 @@ describe("tackroom run", () => {
     })
   )
 
-  it.live("says that a script plays the model, before the run and in the result [SRV-008, AGT-337]", () =>
+  it.live("says that a script plays the model, before the run and in the result [SRV-008] [AGT-337]", () =>
     Effect.gen(function* () {
       const { run } = yield* place
       const ended = yield* run(["--model", "script/hello", "Hi"])
@@ -226,7 +226,7 @@ describe("what cannot start [HDL-007]", () => {
 })
 
 describe("a session to go on with", () => {
-  it.live("keeps its agent, its directory and what was said [HDL-005, SRV-003]", () =>
+  it.live("keeps its agent, its directory and what was said [HDL-005, HDL-006, SRV-003]", () =>
     Effect.gen(function* () {
       const { directory, run } = yield* place
       const first = resultOf(yield* run(["--json", "--model", "script/echo", "one"]))

@@ -27,7 +27,7 @@ const has = (list: ReadonlyArray<unknown> | undefined, item: unknown): void =>
 const agent = (id: string, more: object = {}) => ({ id, instructions: "", tools: ["files.read"], ...more })
 
 describe("what a command line becomes", () => {
-  it("without anything: the built-in agent and the scripted demonstration [SRV-002, AGT-337]", () => {
+  it("without anything: the built-in agent and the scripted demonstration [SRV-002] [AGT-337]", () => {
     const { agent, config, model, needsKey, scenario } = made("")
     assert.strictEqual(agent, "assistant")
     assert.deepStrictEqual(model, { connection: "script", model: "scripted-demo" })
