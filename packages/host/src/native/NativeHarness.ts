@@ -52,7 +52,7 @@ interface ActiveTurn {
   cancelling: boolean
 }
 
-const make = Effect.fnUntraced(function* (parts: NativeParts, context: HarnessContext) {
+const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver => {
   const active = new Map<string, ActiveTurn>()
   const kept = new Map<string, { readonly cursor: number; readonly transcript: Transcript.Transcript }>()
 
@@ -196,7 +196,7 @@ const make = Effect.fnUntraced(function* (parts: NativeParts, context: HarnessCo
     health: () => Effect.succeed({ status: "ok", sessions: active.size })
   }
   return driver
-})
+}
 
 /** Entries of ended turns never change again, so a copy shares them. */
 const copy = (transcript: Transcript.Transcript): Transcript.Transcript => ({
@@ -233,5 +233,5 @@ export const native = (parts: NativeParts): HarnessFactory => ({
   id,
   access,
   definition: { label: "Tackroom native agent", authEnv: null },
-  make: (context) => make(parts, context)
+  make: (context) => Effect.sync(() => makeDriver(parts, context))
 })

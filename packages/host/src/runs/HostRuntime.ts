@@ -161,8 +161,10 @@ export const make = Effect.gen(function* () {
     closeSession: (sessionId, ops) => Effect.asVoid(sessions.close(sessionId, { ops, record: true })),
     respond: (interactionId, resolution, extra) =>
       Effect.map(
-        interactions.respond(interactionId, resolution, {
-          ...(extra === undefined
+        interactions.respond(
+          interactionId,
+          resolution,
+          extra === undefined
             ? {}
             : {
                 ops: extra.ops,
@@ -170,8 +172,8 @@ export const make = Effect.gen(function* () {
                   pending
                     .filter(extra.also)
                     .map(({ id }) => ({ id, response: { decision: "allow_once" }, origin: "grant" }) as const)
-              })
-        }),
+              }
+        ),
         ({ status }) => ({ alreadyResolved: status === "already_resolved" })
       ),
     phase: (sessionId) => look(sessionId, clock.currentTimeMillisUnsafe()),
