@@ -370,6 +370,7 @@ export class Subscriptions extends Context.Service<
 
         const next = Effect.suspend(() => {
           if (failure !== undefined) return Effect.fail(failure)
+          if (ended) return Effect.succeed(undefined)
           if (begun === undefined) begun = begin.pipe(Effect.catch(fail))
           const first = begun
           begun = Effect.void
