@@ -59,8 +59,14 @@ const perform = async (command: Command): Promise<number> => {
       return 0
     }
     case "Run": {
-      const { headless } = await import("../faces/headless/main.ts")
-      return headless(command.args)
+      const [{ headless }, { version }, { hostState }, os] = await Promise.all([
+        import("../faces/headless/main.ts"),
+        import("./Version.ts"),
+        import("./StateHome.ts"),
+        import("node:os")
+      ])
+      const stateDir = hostState({ platform: process.platform, home: os.homedir(), env: process.env })
+      return headless(command.args, { version: version(), stateDir })
     }
     case "HarnessStdio": {
       const [config, ...rest] = command.args

@@ -24,8 +24,15 @@ const readAll = async (input: NodeJS.ReadStream, limit: number): Promise<Uint8Ar
   return Buffer.concat(chunks)
 }
 
+/** What the program knows of itself. */
+export interface Program {
+  readonly version: string
+  /** Where state is kept when nobody says otherwise. */
+  readonly stateDir: string
+}
+
 /** Runs the words behind `run`; the result is the exit code. */
-export const headless = async (args: ReadonlyArray<string>): Promise<number> => {
+export const headless = async (args: ReadonlyArray<string>, program: Program): Promise<number> => {
   const output = reserveStdout()
   const { stdin, stderr, stdout } = process
   const { parseRun } = await import("./Arguments.ts")
@@ -43,24 +50,20 @@ export const headless = async (args: ReadonlyArray<string>): Promise<number> => 
     })
   }
 
-  const [{ run }, { styleOf }, { openTerminal }, { hostState }, { version }, { flushed, whenClosed }, os] =
-    await Promise.all([
-      import("./Headless.ts"),
-      import("./Style.ts"),
-      import("./Terminal.ts"),
-      import("../../command/StateHome.ts"),
-      import("../../command/Version.ts"),
-      import("./Output.ts"),
-      import("node:os")
-    ])
+  const [{ run }, { styleOf }, { openTerminal }, { flushed, whenClosed }] = await Promise.all([
+    import("./Headless.ts"),
+    import("./Style.ts"),
+    import("./Terminal.ts"),
+    import("./Output.ts")
+  ])
   void whenClosed(output).then(() => cancel.abort())
 
   const code = await run({
     options: parsed.options,
-    version: version(),
+    version: program.version,
     cwd: process.cwd(),
     env: process.env,
-    stateDir: hostState({ platform: process.platform, home: os.homedir(), env: process.env }),
+    stateDir: program.stateDir,
     runner: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? "", "tool-runner"] },
     stdoutTerminal: stdout.isTTY,
     stderrTerminal: stderr.isTTY,
