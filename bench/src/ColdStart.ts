@@ -1,6 +1,6 @@
 /** From the spawn to the answer of `initialize`, beside a Node that does nothing and beside other agents. */
 import { join } from "node:path"
-import { start, type MeasuredProcess } from "./MeasuredProcess.ts"
+import { processorMs, start, type MeasuredProcess } from "./MeasuredProcess.ts"
 import { findPeers } from "./Peers.ts"
 import { atMost, compare, type Bar, type Bench, type Row } from "./Report.ts"
 import { inRounds, median, percentile, type Contestant } from "./Statistics.ts"
@@ -25,11 +25,19 @@ const untilExit = async (program: MeasuredProcess): Promise<number> => {
   return performance.now() - program.spawnedAt
 }
 
-const untilReady = async (bench: Bench, options: HostOptions): Promise<number> => {
+/** Milliseconds to the answer; what processors spent on it goes to the list. */
+const readyAfter = (program: MeasuredProcess, processor: Array<number>): number => {
+  const ms = performance.now() - program.spawnedAt
+  const spent = processorMs(program.pid)
+  if (spent !== undefined) processor.push(spent)
+  return ms
+}
+
+const untilReady = async (bench: Bench, options: HostOptions, processor: Array<number> = []): Promise<number> => {
   const host = startHost(bench, options)
   try {
     await initialize(host.client)
-    return performance.now() - host.program.spawnedAt
+    return readyAfter(host.program, processor)
   } finally {
     await host.program.finish()
   }
@@ -57,6 +65,12 @@ export const coldStart = async (bench: Bench): Promise<ReadonlyArray<Row>> => {
   await fill(bench, warm)
 
   const { found, missing } = findPeers(bench)
+  const processor = new Map<string, Array<number>>()
+  const processorOf = (name: string): Array<number> => {
+    const list = processor.get(name) ?? []
+    processor.set(name, list)
+    return list
+  }
   const empty = "tackroom, empty state"
   const ready = "tackroom, warm state"
   const firstEver = "tackroom, empty state and no code cache"
@@ -70,7 +84,7 @@ export const coldStart = async (bench: Bench): Promise<ReadonlyArray<Row>> => {
       name: empty,
       run: (round) => untilReady(bench, { stateDir: join(bench.folder, `cold-empty-${round}`), config })
     },
-    { name: ready, run: () => untilReady(bench, warm) },
+    { name: ready, run: () => untilReady(bench, warm, processorOf(ready)) },
     {
       name: firstEver,
       rounds: Math.min(rounds, 5),
@@ -88,7 +102,7 @@ export const coldStart = async (bench: Bench): Promise<ReadonlyArray<Row>> => {
         const program = peer.start()
         try {
           await peer.initialize(program)
-          return performance.now() - program.spawnedAt
+          return readyAfter(program, processorOf(peer.name))
         } finally {
           await program.kill()
         }
@@ -101,6 +115,7 @@ export const coldStart = async (bench: Bench): Promise<ReadonlyArray<Row>> => {
     1,
     contestants.filter(({ name }) => name !== firstEver && name !== empty && !isSlow.has(name))
   )
+  processor.clear()
   const results = await inRounds(rounds, contestants)
   const of = (name: string) => results.get(name) ?? []
 
@@ -121,11 +136,27 @@ export const coldStart = async (bench: Bench): Promise<ReadonlyArray<Row>> => {
     { ...beside(ready, node), bar: atMost(warmLimitMs, median(warmed), `≤ ${warmLimitMs} ms`) },
     beside(empty, node),
     { measure, name: firstEver, value: median(of(firstEver)), unit: "ms", p95: percentile(of(firstEver), 0.95) },
-    ...found.flatMap((peer) => {
-      const bar = peer.name.startsWith("codex app-server") ? slowerBar : undefined
-      const note = `${peer.name} is version ${peer.version}`
-      return [beside(ready, peer.name, bar, note), beside(empty, peer.name, bar)]
-    }),
+    ...found.flatMap((peer) => [
+      beside(
+        ready,
+        peer.name,
+        peer.name.startsWith("codex app-server") ? slowerBar : undefined,
+        `${peer.name} is version ${peer.version}`
+      ),
+      beside(empty, peer.name)
+    ]),
+    ...found
+      .filter((peer) => processorOf(peer.name).length > 0)
+      .map((peer) =>
+        compare({
+          measure,
+          name: "processor time until ready, warm state",
+          unit: "ms",
+          ours: processorOf(ready),
+          baseline: peer.name,
+          theirs: processorOf(peer.name)
+        })
+      ),
     ...missing.map((peer): Row => ({
       measure,
       name: `beside ${peer.name}`,

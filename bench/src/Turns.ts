@@ -5,6 +5,7 @@
 import Database from "better-sqlite3"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
+import { processorMs } from "./MeasuredProcess.ts"
 import { atMost, type Bench, type Row } from "./Report.ts"
 import { median, percentile } from "./Statistics.ts"
 import {
@@ -78,13 +79,20 @@ export const turns = (bench: Bench): Promise<ReadonlyArray<Row>> => {
   return withHost(bench, { stateDir: join(bench.folder, "turns-state"), config }, async (host) => {
     const sessions = bench.isQuick ? 4 : 12
     const times = new Map(agents.map(({ agent }) => [agent.id, new Array<number>()]))
+    const processor = new Map<string, Array<number>>()
+    for (const { agent } of agents) processor.set(agent.id, [])
     for (let session = 0; session <= sessions; session++) {
       for (const { agent } of agents) {
         const id = await createSession(host, agent.id)
+        const before = processorMs(host.program.pid)
         for (let n = 0; n < turnsPerSession; n++) {
           const ms = await turn(host, id, `m-${n}`)
           // The first session of each warms up: code, and the process in which tools run.
           if (session > 0) times.get(agent.id)?.push(ms)
+        }
+        const after = processorMs(host.program.pid)
+        if (session > 0 && before !== undefined && after !== undefined) {
+          processor.get(agent.id)?.push((after - before) / turnsPerSession)
         }
       }
     }
@@ -92,6 +100,7 @@ export const turns = (bench: Bench): Promise<ReadonlyArray<Row>> => {
     return agents.map(({ agent, name }): Row => {
       const all = times.get(agent.id) ?? []
       const value = median(all)
+      const spent = processor.get(agent.id) ?? []
       return {
         measure,
         name,
@@ -100,7 +109,8 @@ export const turns = (bench: Bench): Promise<ReadonlyArray<Row>> => {
         p95: percentile(all, 0.95),
         baseline: { name: "one bare durable commit", value: commit },
         ratio: value / commit,
-        bar: atMost(limitMs, value, `< ${limitMs} ms`)
+        bar: atMost(limitMs, value, `< ${limitMs} ms`),
+        note: `${spent.length === 0 ? "unknown" : median(spent).toFixed(1)} ms of processor time a turn`
       }
     })
   })

@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { cpus, loadavg, tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { appends } from "./Appends.ts"
@@ -56,6 +56,10 @@ Results are written to bench/results/latest.json. Medians; ratios are of neighbo
 `
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
+const builtProgram = join(
+  dirname(fileURLToPath(import.meta.resolve("@tackroom/host/package.json"))),
+  "dist/bin/tackroom.mjs"
+)
 /** A measure that takes longer hangs. */
 const limitMs = 240_000
 const tmpfs = 0x0102_1994
@@ -103,7 +107,7 @@ const run = async (): Promise<number> => {
   }
   const unknown = options.only.find((name) => !Object.hasOwn(measures, name))
   if (unknown !== undefined) return complain(`there is no measure ${JSON.stringify(unknown)}`)
-  const tackroom = resolve(options.program ?? join(root, "packages/host/dist/bin/tackroom.mjs"))
+  const tackroom = resolve(options.program ?? builtProgram)
   if (!existsSync(tackroom)) return complain(`${tackroom} is not there: run pnpm build first`)
 
   const folder = mkdtempSync(join(tmpdir(), "tackroom-bench-"))
