@@ -5,7 +5,7 @@
  * process ends as it ended: with its exit code, or by its signal. It is the same job in the foreground, so it stays in the
  * same process group: a terminal's Ctrl-C reaches it by itself and is not sent a second time.
  */
-import { spawn } from "node:child_process"
+import { spawn, type ChildProcess } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -73,22 +73,24 @@ const passedOn: ReadonlyArray<NodeJS.Signals> = ["SIGTERM", "SIGHUP", "SIGUSR1",
 /** Runs the program to its end. */
 export const run = (found: Found, args: ReadonlyArray<string>): Promise<Ended> =>
   new Promise((resolve) => {
-    const child = spawn(found.command, [...found.args, ...args], {
-      stdio: "inherit",
-      shell: /\.(?:cmd|bat)$/iu.test(found.command)
-    })
-    const pass = (signal: NodeJS.Signals): void => void child.kill(signal)
-    const ignore = (): void => undefined
     const inTerminal = process.stdin.isTTY || process.stderr.isTTY
+    let child: ChildProcess | undefined
+    const pass = (signal: NodeJS.Signals): void => void child?.kill(signal)
+    const ignore = (): void => undefined
     const listeners = [
       ...fromTerminal.map((signal) => [signal, inTerminal ? ignore : pass] as const),
       ...passedOn.map((signal) => [signal, pass] as const)
-    ]
-    for (const [signal, listener] of listeners) if (signal in os.constants.signals) process.on(signal, listener)
+    ].filter(([signal]) => signal in os.constants.signals)
     const finish = (ended: Ended): void => {
       for (const [signal, listener] of listeners) process.off(signal, listener)
       resolve(ended)
     }
+    // Before the start: from its first moment on the program may be what a signal is meant for.
+    for (const [signal, listener] of listeners) process.on(signal, listener)
+    child = spawn(found.command, [...found.args, ...args], {
+      stdio: "inherit",
+      shell: /\.(?:cmd|bat)$/iu.test(found.command)
+    })
     child.once("error", (error) => finish({ _tag: "NotStarted", message: error.message }))
     child.once("exit", (code, signal) =>
       finish(signal === null ? { _tag: "Exited", code: code ?? 1 } : { _tag: "Killed", signal })
