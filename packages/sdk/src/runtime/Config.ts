@@ -20,7 +20,6 @@ import { SessionConfigUpdate, type ConfigOption, type HarnessRef, type SessionCo
 import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { harnessKey, type HarnessDriver, type ModelOption } from "../harness/Harness.ts"
 import { HarnessRegistry } from "../harness/HarnessRegistry.ts"
-import { Store } from "../store/Store.ts"
 import { ActiveTurns } from "./ActiveTurns.ts"
 import { Hub } from "./Hub.ts"
 import { Journal } from "./Journal.ts"
@@ -74,7 +73,6 @@ export class Config extends Context.Service<
   static readonly layer = Layer.effect(
     Config,
     Effect.gen(function* () {
-      const store = yield* Store
       const journal = yield* Journal
       const hub = yield* Hub
       const sessions = yield* Sessions
@@ -183,7 +181,6 @@ export class Config extends Context.Service<
         }
       })
 
-      void store
       return Config.of({
         read: (sessionId) => Effect.map(sessions.row(sessionId), (row) => row.config),
         update,

@@ -17,7 +17,6 @@ import type { Artifact, Envelope, Interaction, Message, Session, TurnOutcome } f
 import { Cause, Context, Deferred, Effect, Exit, Layer, Stream } from "effect"
 import { Store } from "../store/Store.ts"
 import { envelopeOf, Hub } from "./Hub.ts"
-import { Interactions } from "./Interactions.ts"
 import { interactionOf, messageOf } from "./PublicRows.ts"
 import { Sessions } from "./Sessions.ts"
 import { Subscriptions, type SubscribeInput, type Subscription, type SubscriptionItem } from "./Subscriptions.ts"
@@ -91,7 +90,6 @@ export class Events extends Context.Service<
       const store = yield* Store
       const hub = yield* Hub
       const sessions = yield* Sessions
-      const interactions = yield* Interactions
       const subscriptions = yield* Subscriptions
 
       const factsOf = Effect.fnUntraced(function* (sessionId: string) {
@@ -230,7 +228,7 @@ export class Events extends Context.Service<
                   change === "row" && dirty.get(sessionId) === "interaction" ? "interaction" : change
                 )
               }
-              Deferred.doneUnsafe(wake, Exit.void)
+              queueMicrotask(() => Deferred.doneUnsafe(wake, Exit.void))
             })
             yield* Effect.addFinalizer(() => Effect.sync(stop))
             const fits = (session: Session): boolean =>
@@ -291,7 +289,6 @@ export class Events extends Context.Service<
           })
         )
 
-      void interactions
       return Events.of({
         subscribe: subscriptions.open,
         stream: subscriptions.stream,

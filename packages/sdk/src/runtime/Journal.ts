@@ -208,13 +208,24 @@ export class Journal extends Context.Service<
         let closed = false
         let sealed = false
 
+        // Later: a latch resumes its fiber right here, in the middle of taking an event.
+        let waking = false
+        const wakeWriter = (): void => {
+          if (waking) return
+          waking = true
+          queueMicrotask(() => {
+            waking = false
+            wake.openUnsafe()
+          })
+        }
+
         const push = (payload: EventPayload, outsideTurn = false): void => {
           const { payload: small, pieces } = cut(known.value(payload))
           const entry = withHeld(sessionId, outsideTurn ? { payload: small } : { payload: small, turnId })
           const size = estimate(small) + pieces.reduce((sum, piece) => sum + piece.bytes.length, 0)
           pending.push({ entry, pieces, bytes: size })
           bytes += size
-          wake.openUnsafe()
+          wakeWriter()
         }
 
         const clockEntry = {
@@ -303,7 +314,7 @@ export class Journal extends Context.Service<
         const putBack = (batch: ReadonlyArray<Pending>): void => {
           pending = [...batch, ...pending]
           for (const item of batch) bytes += item.bytes
-          wake.openUnsafe()
+          wakeWriter()
         }
 
         const entriesOf = Effect.fnUntraced(function* (batch: ReadonlyArray<Pending>) {

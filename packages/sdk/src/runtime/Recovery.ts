@@ -14,9 +14,6 @@ import { HarnessRegistry } from "../harness/HarnessRegistry.ts"
 import type { LeaseRow, SessionRow, TurnRow } from "../store/Rows.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns, type ActiveTurn } from "./ActiveTurns.ts"
-import { Hub } from "./Hub.ts"
-import { Interactions } from "./Interactions.ts"
-import { Journal } from "./Journal.ts"
 import { Leases } from "./Leases.ts"
 import { harnessOf } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
@@ -42,11 +39,8 @@ export class Recovery extends Context.Service<
     Recovery,
     Effect.gen(function* () {
       const store = yield* Store
-      const hub = yield* Hub
-      const journal = yield* Journal
       const actives = yield* ActiveTurns
       const leases = yield* Leases
-      const interactions = yield* Interactions
       const registry = yield* HarnessRegistry
       const runner = yield* TurnRunner
       const turns = yield* Turns
@@ -100,11 +94,6 @@ export class Recovery extends Context.Service<
         )
       })
 
-      const steeringLeftovers = Effect.fnUntraced(function* (_row: SessionRow, _turn: TurnRow) {
-        // A steer whose answer was lost with the process is found when its receipt is read again (RT-088).
-        yield* Effect.void
-      })
-
       const takeUp = Effect.fnUntraced(function* (row: SessionRow, turn: TurnRow, lease: LeaseRow) {
         const fold = yield* refold(turn)
         const recovery = turn.handedOver
@@ -124,7 +113,6 @@ export class Recovery extends Context.Service<
           turnRecovery: recovery,
           policy: options.recover
         })
-        yield* steeringLeftovers(row, turn)
         const active = turns.takeUp({
           session: row,
           turn: { ...turn, fence: lease.fence },
@@ -272,7 +260,6 @@ export class Recovery extends Context.Service<
       })
 
       turns.recoverWith(single)
-      void [hub, journal, interactions]
 
       return Recovery.of({
         pass,

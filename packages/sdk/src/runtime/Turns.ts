@@ -544,8 +544,35 @@ export class Turns extends Context.Service<
           onAdmitted
         )
         const outcome = committed.value
+        if (outcome._tag === "Duplicate" && outcome.receipt.state === "steering") {
+          return yield* Effect.uninterruptible(lostSteer(outcome.receipt, checked, directory))
+        }
         if (outcome._tag !== "Steering") return admissionOf(outcome, directory)
-        return yield* Effect.uninterruptible(steer(outcome, checked, directory, own))
+        const key = steerKey(sessionId, messageId)
+        steers.add(key)
+        return yield* Effect.uninterruptible(steer(outcome, checked, directory, own)).pipe(
+          Effect.ensuring(Effect.sync(() => steers.delete(key)))
+        )
+      })
+
+      const steers = new Set<string>()
+      const steerKey = (sessionId: string, messageId: string): string => `${sessionId}\u0000${messageId}`
+
+      /** A steer whose answer went down with its process becomes uncertain when it is asked for again (RT-088). */
+      const lostSteer = Effect.fnUntraced(function* (
+        receipt: ReceiptRow,
+        checked: CheckedPrompt,
+        directory: string
+      ): Effect.fn.Return<Admission, StartFailure> {
+        const { sessionId, messageId, turnId } = receipt
+        if (steers.has(steerKey(sessionId, messageId))) return receiptAdmission(receipt, directory, true)
+        const entry = yield* messageEntry(sessionId, messageId, checked, "steer", true)
+        const committed = yield* journal.write(
+          store.updateReceipt(sessionId, messageId, "uncertain", [
+            { ...entry, ...(turnId === null ? {} : { afterTurn: turnId }) }
+          ])
+        )
+        return receiptAdmission(committed.value, directory, true)
       })
 
       const checkFiles = Effect.fnUntraced(function* (sessionId: string, checked: CheckedPrompt) {

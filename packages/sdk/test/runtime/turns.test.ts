@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { TestClock } from "effect/testing"
 import { Cause, Deferred, Effect, Exit } from "effect"
 import { Events, Sessions, Turns } from "../../src/effect.ts"
 import { create, failing, gate, journal, outcome, programmable, start, stores, types, until, within } from "./Kit.ts"
@@ -277,6 +278,75 @@ for (const kind of stores) {
         { steerTimeoutMs: 20 }
       )
     })
+
+    it.live("a steer that its process did not survive is uncertain when it is asked for again [RT-088]", () => {
+      const held = gate()
+      return within(
+        kind,
+        programmable({ turn: (s) => Effect.andThen(held.pass, s.emit(s.finish())) }),
+        ({ root, store }) =>
+          Effect.gen(function* () {
+            const session = yield* create(root)
+            const first = yield* start(session.id, "m")
+            yield* held.begun
+            const receipt = yield* Effect.orDie(store.receipt(session.id, "m"))
+            // As a process leaves it that dies between the commit and the harness's answer.
+            yield* Effect.orDie(
+              store.admit(session.id, "s", (state) => ({
+                _tag: "Steering",
+                turn: state.openTurn!,
+                receipt: {
+                  sessionId: session.id,
+                  messageId: "s",
+                  digest: receipt?.digest ?? "",
+                  state: "steering",
+                  turnId: first.turnId ?? null,
+                  endSeq: null,
+                  outcome: null
+                }
+              }))
+            )
+            const again = yield* start(session.id, "s", "go", { delivery: "steer" })
+            assert.deepStrictEqual(
+              [again.duplicate, again.delivery, again.steering],
+              [true, "steer", { ok: false, status: "unknown" }]
+            )
+            yield* held.release
+            yield* outcome(session.id, "m")
+          })
+      )
+    })
+
+    // Under the test clock, which a file's own timers do not follow.
+    if (kind.name === "memory") {
+      it.effect("text reaches a subscriber one period of the clock after it was emitted [RT-202]", () => {
+        const said = gate()
+        const driver = programmable({ turn: (s) => Effect.andThen(s.emit(text(s.input, "early")), said.pass) })
+        return within(kind, driver, ({ root }) =>
+          Effect.gen(function* () {
+            const events = yield* Events
+            const session = yield* create(root)
+            const subscription = events.subscribe({ sessionId: session.id })
+            yield* start(session.id, "m")
+            yield* said.begun
+            const seen: Array<string> = []
+            yield* Effect.forkChild(
+              Effect.gen(function* () {
+                while (true) {
+                  const item = yield* subscription.next
+                  if (item !== undefined) seen.push(item.payload.type)
+                }
+              })
+            )
+            yield* TestClock.adjust(24)
+            assert.isFalse(seen.includes("text-delta"))
+            yield* TestClock.adjust(2)
+            yield* Effect.yieldNow
+            assert.isTrue(seen.includes("text-delta"))
+          })
+        )
+      })
+    }
 
     it.live("the first prompt titles an untitled session, whatever the harness ranks below a person [RT-150]", () =>
       within(
