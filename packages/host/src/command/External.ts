@@ -70,9 +70,26 @@ export type Ended =
 const fromTerminal: ReadonlyArray<NodeJS.Signals> = ["SIGINT", "SIGQUIT"]
 const passedOn: ReadonlyArray<NodeJS.Signals> = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"]
 
+interface Start extends Found {
+  /** The arguments are quoted already, as batch files of Windows need it. */
+  readonly verbatim: boolean
+}
+
+const startOf = async (found: Found, args: ReadonlyArray<string>): Promise<Start> => {
+  const all = [...found.args, ...args]
+  if (process.platform !== "win32") return { command: found.command, args: all, verbatim: false }
+  const { resolveCommand } = await import("@tackroom/sdk/process")
+  const environment = Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+  )
+  const { platform } = process
+  return resolveCommand({ command: found.command, args: all, environment, platform, exists: fs.existsSync })
+}
+
 /** Runs the program to its end. */
-export const run = (found: Found, args: ReadonlyArray<string>): Promise<Ended> =>
-  new Promise((resolve) => {
+export const run = async (found: Found, args: ReadonlyArray<string>): Promise<Ended> => {
+  const start = await startOf(found, args)
+  return new Promise((resolve) => {
     const inTerminal = process.stdin.isTTY || process.stderr.isTTY
     let child: ChildProcess | undefined
     const pass = (signal: NodeJS.Signals): void => void child?.kill(signal)
@@ -87,12 +104,13 @@ export const run = (found: Found, args: ReadonlyArray<string>): Promise<Ended> =
     }
     // Before the start: from its first moment on the program may be what a signal is meant for.
     for (const [signal, listener] of listeners) process.on(signal, listener)
-    child = spawn(found.command, [...found.args, ...args], {
+    child = spawn(start.command, [...start.args], {
       stdio: "inherit",
-      shell: /\.(?:cmd|bat)$/iu.test(found.command)
+      windowsVerbatimArguments: start.verbatim
     })
     child.once("error", (error) => finish({ _tag: "NotStarted", message: error.message }))
     child.once("exit", (code, signal) =>
       finish(signal === null ? { _tag: "Exited", code: code ?? 1 } : { _tag: "Killed", signal })
     )
   })
+}
