@@ -19,9 +19,7 @@ export interface FrameWriter {
 
 export interface FrameWriterOptions {
   readonly output: ProtocolOutput
-  /** Above this many pending bytes the writer tells when they have gone down. */
-  readonly highBytes: number
-  /** `onPending` is called when fewer than these are pending again. */
+  /** When a write leaves this many bytes pending, `onPending` is called as soon as fewer are. */
   readonly lowBytes: number
   /** Called after each write, and when the pending bytes have gone below `lowBytes`. */
   readonly onPending: (bytes: number) => void
@@ -31,7 +29,7 @@ export interface FrameWriterOptions {
 const eagerBytes = 262_144
 
 export const makeFrameWriter = (options: FrameWriterOptions): FrameWriter => {
-  const { output, highBytes, lowBytes, onPending } = options
+  const { output, lowBytes, onPending } = options
   let queued: Array<string> = []
   let queuedLength = 0
   let scheduled = false
@@ -57,7 +55,9 @@ export const makeFrameWriter = (options: FrameWriterOptions): FrameWriter => {
     queued = []
     queuedLength = 0
     const unsent = output.write(Buffer.from(text))
-    if (unsent > highBytes) watch()
+    // Not only above the mark where production stops: it may have stopped for frames that were still queued, which in
+    // the meantime fit in. Whoever stopped waits for this call alone.
+    if (unsent >= lowBytes) watch()
     onPending(pending())
   }
 

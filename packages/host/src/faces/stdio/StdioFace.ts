@@ -104,7 +104,6 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
 
   const writer = makeFrameWriter({
     output,
-    highBytes: laneLimits.outputStopBytes,
     lowBytes: laneLimits.outputResumeBytes,
     onPending: (bytes) => {
       lanes.output(bytes)
