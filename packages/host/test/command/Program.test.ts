@@ -121,10 +121,9 @@ describe("another program of the family [D-18]", () => {
   it.live("a signal that reaches tackroom alone is passed on", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
-      script(
-        path.join(directory, "tackroom-wait"),
-        'trap "echo got it; kill \\$pid; exit 5" TERM; sleep 60 & pid=$!; echo ready; wait $pid'
-      )
+      const program =
+        'process.on("SIGTERM", () => { console.log("got it"); process.exit(5) }); console.log("ready"); setInterval(() => {}, 1e6)'
+      script(path.join(directory, "tackroom-wait"), `exec "${process.execPath}" -e '${program}'`)
       const ended = yield* tackroom(["wait"], {
         env: { PATH: `${directory}:${process.env["PATH"] ?? ""}` },
         onStdout: (text, child) => {
