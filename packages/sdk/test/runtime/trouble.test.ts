@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { StoreBusy, StoreFull, StoreUnavailable } from "@tackroom/protocol"
-import { Turns } from "../../src/effect.ts"
+import { ActiveTurns, Turns } from "../../src/effect.ts"
 import type { RuntimeStore } from "../../src/store/RuntimeStore.ts"
 import {
   create,
@@ -120,12 +120,15 @@ for (const kind of stores) {
         ({ root, store }) =>
           Effect.gen(function* () {
             const turns = yield* Turns
+            const actives = yield* ActiveTurns
             const session = yield* create(root)
             yield* start(session.id, "m")
             yield* held.begun
             const before = yield* journal(session.id)
             // Nobody took it over: it is open in the store, and nobody here works on it.
-            while (turns.phase(session.id) !== undefined) yield* Effect.sleep(10)
+            const active = actives.get(session.id)
+            if (active !== undefined) yield* Deferred.await(active.gone)
+            assert.isUndefined(turns.phase(session.id))
             assert.deepStrictEqual(yield* journal(session.id), before)
             assert.strictEqual((yield* Effect.orDie(store.openTurns({ sessionId: session.id }))).length, 1)
           }),
