@@ -130,7 +130,12 @@ export const toolRunnerMain = (io: RunnerIo): Promise<number> => {
 
   /** Everything that can refuse a call, before the host writes its dispatch record. */
   const prepare = async (call: Call, abort: AbortController): Promise<Prepared> => {
-    const workspace = await Workspace.make(call.workspace, call.stateDir)
+    // A workspace that is lost is no refusal: the call is dispatched and fails (RUN-351).
+    const workspace = await Workspace.make(call.workspace, call.stateDir).catch((cause: unknown) => {
+      if (cause instanceof Failed) return cause
+      throw cause
+    })
+    if (workspace instanceof Failed) return () => Promise.reject(workspace)
     const { signal } = abort
     switch (call.tool) {
       case "files.read": {

@@ -12,10 +12,14 @@
  * On Linux names are looked up below an open directory (`/proc/self/fd/N/name`), so that no exchange of a parent can lead
  * out; elsewhere the path is resolved again after opening and compared by device and inode.
  */
-import { constants, type Stats } from "node:fs"
+import { constants, realpath as followLinksBy, type Stats } from "node:fs"
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
 import { dirname, isAbsolute, join, relative, resolve as resolvePath, sep } from "node:path"
+import { promisify } from "node:util"
 import { errnoOf, Failed, fileFailure, named, NotRun } from "./Refusal.ts"
+
+/** Resolves symlinks and keeps the spelling otherwise, as at the session's creation. */
+const followLinks = promisify(followLinksBy)
 
 /** A path that passed the check. `real` has no symlink in it; `exists` is what was seen at the check. */
 export interface Resolved {
@@ -98,7 +102,10 @@ const realFolder = async (folder: string): Promise<string> => {
   return join(found.real, ...found.missing)
 }
 
-/** A workspace with its limits, made once per call: the session's folder may have moved since the last. */
+/**
+ * A workspace with its limits, made once per call: the session's folder may have moved since the last. Then `make` fails
+ * with `Failed`.
+ */
 export class Workspace {
   readonly root: string
   readonly #denied: ReadonlyArray<string>
@@ -115,10 +122,12 @@ export class Workspace {
     stateDir: string | undefined,
     lookup: Lookup = platformLookup
   ): Promise<Workspace> => {
-    const root = await realpath(folder).catch(() => undefined)
+    // Resolved once, when the session was made: a link in its place leads to another folder (RUN-351).
+    const same = (await followLinks(folder).catch(() => undefined)) === resolvePath(folder)
+    const root = same ? await realpath(folder).catch(() => undefined) : undefined
     const info = root === undefined ? undefined : await stat(root).catch(() => undefined)
     if (root === undefined || info === undefined || !info.isDirectory()) {
-      throw new NotRun("the workspace does not exist or is not a directory")
+      throw new Failed("the workspace is not where it was: it was moved, removed or replaced")
     }
     const denied = stateDir === undefined ? [] : [await realFolder(stateDir)]
     return new Workspace(root, denied, lookup)

@@ -200,10 +200,16 @@ describe("Workspace", () => {
     assert.deepStrictEqual(execFileSync("ls", ["-A", out], { encoding: "utf8" }), "")
   })
 
-  it("a missing workspace is refused", async () => {
-    assert.strictEqual((await refusalOf(Workspace.make("/nothing/here", undefined))).name, "NotRun")
+  it("a missing workspace is a failure [RUN-351]", async () => {
+    assert.strictEqual((await refusalOf(Workspace.make("/nothing/here", undefined))).name, "Failed")
     const folder = await makeFolder()
     await writeFile(join(folder.base, "plain"), "")
-    assert.strictEqual((await refusalOf(Workspace.make(join(folder.base, "plain"), undefined))).name, "NotRun")
+    assert.strictEqual((await refusalOf(Workspace.make(join(folder.base, "plain"), undefined))).name, "Failed")
+  })
+  it("a link in the place of the workspace leads to no other folder [RUN-351]", async () => {
+    const folder = await makeFolder()
+    await symlink(folder.root, join(folder.base, "elsewhere"))
+    const refused = await refusalOf(Workspace.make(join(folder.base, "elsewhere"), undefined))
+    assert.strictEqual(refused.name, "Failed")
   })
 })
