@@ -145,7 +145,16 @@ export const startVendor = async (): Promise<Vendor> => {
   })
   const { port } = server.address() as AddressInfo
 
+  const keys = new Set<string>()
+  /** Messages of the user in a row become one on some wires: the last of them counts. */
+  const latestKey = (text: string): string | undefined =>
+    [...keys].reduce<string | undefined>(
+      (latest, key) => (text.lastIndexOf(key) > text.lastIndexOf(latest ?? "\0") ? key : latest),
+      undefined
+    )
+
   const plays: Vendor["plays"] = (key, steps) => {
+    keys.add(key)
     for (const [step, planned] of steps.entries()) {
       const attempts: ReadonlyArray<Answer> = Array.isArray(planned) ? planned : [planned]
       let served = 0
@@ -154,7 +163,7 @@ export const startVendor = async (): Promise<Vendor> => {
           {
             predicate: ({ messages }) => {
               const last = messages.findLastIndex((message) => message.role === "user")
-              if (last === -1 || !textOf(messages[last]?.content).includes(key)) return false
+              if (last === -1 || latestKey(textOf(messages[last]?.content)) !== key) return false
               // One response may come back as several messages of the assistant in a row.
               const since = messages.slice(last).map((message) => message.role)
               const done = since.filter((role, index) => role === "assistant" && since[index - 1] !== role).length
@@ -216,10 +225,10 @@ const plain = (content: unknown): string =>
         .join("")
 
 /** This wire has no field for a failure; the client library writes one as an object with the words of the error. */
-const ofResponses = (output: string): Omit<Told, "id"> => {
-  if (!output.startsWith('{"error":')) return { text: output, failed: false }
+const ofResponses = (id: string, output: string): Told => {
+  if (!output.startsWith('{"error":')) return { id, text: output, failed: false }
   const { error } = JSON.parse(output) as { readonly error: string }
-  return { text: error, failed: true }
+  return { id, text: error, failed: true }
 }
 
 /** The results a request tells its model, read strictly in the form of its wire. */
@@ -228,7 +237,7 @@ export const told = ({ api, body }: Arrived): ReadonlyArray<Told> => {
     case "responses":
       return list(body["input"])
         .filter((item) => item["type"] === "function_call_output")
-        .map((item) => ({ id: String(item["call_id"]), ...ofResponses(plain(item["output"])) }))
+        .map((item) => ofResponses(String(item["call_id"]), plain(item["output"])))
     case "chat-completions":
       return list(body["messages"])
         .filter((message) => message["role"] === "tool")

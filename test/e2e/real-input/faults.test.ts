@@ -30,7 +30,10 @@ describe("a provider in trouble", () => {
   beforeAll(async () => {
     workspace = folder(directory.path, "work")
     writeFileSync(join(workspace, "note.txt"), "remember the milk\n")
-    writeFileSync(join(workspace, ".env"), keys.map((key, index) => `KEY_${index}=${key}\n`).join(""))
+    for (const api of apis) {
+      const own = [firstKey(api), secondKey(api), spareKey(api)]
+      writeFileSync(join(workspace, `.env.${api}`), own.map((key, index) => `KEY_${index}=${key}\n`).join(""))
+    }
     vendor = await startVendor()
     started = await startRecordedHost(directory.path)
     for (const api of apis) {
@@ -159,7 +162,7 @@ describe("a provider in trouble", () => {
 
     it(`a key that is replaced while a person thinks is used by the next request [RUN-224]`, async () => {
       vendor.plays(`rotated ${api}`, [
-        calls([{ id: `call_sh_${api.slice(0, 4)}`, name: "shell__run", arguments: { command: "cat .env" } }]),
+        calls([{ id: `call_sh_${api.slice(0, 4)}`, name: "shell__run", arguments: { command: `cat .env.${api}` } }]),
         say("Seen.")
       ])
       const session = await started.host.session({ agent: `${api}-rotating`, workspace })
@@ -191,8 +194,9 @@ describe("a provider in trouble", () => {
         assert.strictEqual(only(rest, "cancelled").length, 1)
         await vendor.requests(`${what} ${api}`).at(-1)?.closed
         // The session goes on, and what was cut off is told to nobody.
-        vendor.plays(`recovered from ${what} ${api}`, [say("Fine.")])
-        const next = await follow(session.run(`recovered from ${what} ${api}`))
+        const after = `${more ? "much" : "soon"} after a stall, ${api}`
+        vendor.plays(after, [say("Fine.")])
+        const next = await follow(session.run(after))
         assert.strictEqual(next.result.finalOutput, "Fine.")
       })
     }

@@ -103,7 +103,7 @@ describe("input as it comes", () => {
 
     // Whole, from the first byte to the last, in pieces of any size.
     const output = played.items.find(({ wire }) => wire.type === "tool-output")
-    const [artifact] = (output?.wire.artifacts ?? []).filter(({ bytes }) => bytes >= expected.length)
+    const artifact = output?.wire.artifacts?.find(({ bytes }) => bytes >= expected.length)
     assert.isDefined(artifact)
     if (artifact === undefined) return
     const wholes = await Promise.all(
@@ -239,14 +239,17 @@ describe("input as it comes", () => {
     for (const [index, name] of names.entries()) {
       assert.strictEqual(readFileSync(join(workspace, name), "utf8"), `changed ${index}\n`)
     }
-    const outputs = only(edited, "tool-output").map(({ output }) => output)
-    const matches = (outputs.at(-2) as { matches: ReadonlyArray<{ path: string }> }).matches
-    const entries = (outputs.at(-1) as { entries: ReadonlyArray<{ path: string }> }).entries
-    for (const found of [matches, entries])
+    // The last two ran side by side: whichever ended first stands first.
+    const outputs = only(edited, "tool-output").map(
+      ({ output }) => output as { readonly [list: string]: ReadonlyArray<{ readonly path: string }> | undefined }
+    )
+    for (const list of ["matches", "entries"]) {
+      const found = outputs.flatMap((output) => output[list] ?? [])
       assert.sameMembers(
         found.map(({ path }) => path),
         names
       )
+    }
     assert.sameMembers(
       only(edited, "file-diff").map(({ path }) => path),
       names
