@@ -79,7 +79,7 @@ const neverReads = async (bench: Bench, folder: string): Promise<Unread> => {
     const before = await settled(pid)
     child.stdout.removeAllListeners("data")
     child.stdout.pause()
-    const seconds = bench.isQuick ? 4 : 10
+    const seconds = bench.isQuick ? 3 : 10
     const began = performance.now()
     const samples: Array<{ readonly at: number; readonly size: number }> = []
     let requests = 0

@@ -77,7 +77,7 @@ export const turns = (bench: Bench): Promise<ReadonlyArray<Row>> => {
     agents.map(({ agent }) => agent)
   )
   return withHost(bench, { stateDir: join(bench.folder, "turns-state"), config }, async (host) => {
-    const sessions = bench.isQuick ? 4 : 12
+    const sessions = bench.isQuick ? 3 : 12
     const times = new Map(agents.map(({ agent }) => [agent.id, new Array<number>()]))
     const processor = new Map<string, Array<number>>()
     for (const { agent } of agents) processor.set(agent.id, [])
