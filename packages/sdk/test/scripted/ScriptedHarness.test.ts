@@ -497,4 +497,17 @@ describe("recovery", () => {
       assert.include(error.message, "the disk is gone")
     })
   )
+
+  it.effect("a cancel before the player's first step ends the stream as cancelled [RT-160] [HRN-009]", () =>
+    Effect.gen(function* () {
+      const journal = makeJournal()
+      const { context } = yield* makeBench({ journal, decide: () => "allow_once" })
+      const driver = yield* scripted({ speed: 0 }).make(context)
+      const turn = admit(journal, "trn_early", "x")
+      const reading = yield* Effect.forkChild(Stream.runCollect(driver.runTurn(turn)), { startImmediately: true })
+      assert.strictEqual(yield* driver.cancel({ ...turn }), "acknowledged")
+      const items = yield* Fiber.join(reading)
+      assert.deepInclude(items.at(-1), { type: "cancelled" })
+    })
+  )
 })

@@ -247,13 +247,15 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
           return Effect.andThen(acknowledged ? Queue.offer(queue, cancelled(turn)) : Effect.void, Queue.end(queue))
         }
         active.set(turn.turnId, running)
+        // At once: a fiber that is interrupted before its first step would end nothing.
         running.fiber = yield* Effect.forkScoped(
           Effect.uninterruptibleMask((restore) =>
             restore(perform(turn, queue, running, resumed)).pipe(
               Effect.matchCauseEffect({ onFailure: finished, onSuccess: () => Queue.end(queue) }),
               Effect.asVoid
             )
-          )
+          ),
+          { startImmediately: true }
         )
         // Runs before the fiber is interrupted: with nobody left to read, nothing waits for room.
         yield* Effect.addFinalizer(() => Queue.shutdown(queue))
