@@ -259,6 +259,7 @@ export const open = (
     Context.get(services, Hub).subscribe("*", changes.moved)
     sessions = Sessions.make({
       runtime,
+      redact,
       rows,
       agents,
       providers,
@@ -275,6 +276,7 @@ export const open = (
     })
     const runs = Runs.make({
       runtime,
+      redact,
       rows,
       sessions,
       providers,

@@ -6,6 +6,7 @@
  */
 import { reserveStdout, scrubEnvironment, type ProtocolOutput } from "@tackroom/sdk/process"
 import type { StartupFailed } from "@tackroom/protocol/run"
+import { KnownSecrets } from "@tackroom/sdk/effect"
 import { Effect, Exit, Scope } from "effect"
 import { randomBytes } from "node:crypto"
 import * as Host from "../Host.ts"
@@ -38,7 +39,8 @@ const serve = Effect.fnUntraced(function* (
   version: string,
   output: ProtocolOutput,
   log: StderrLog,
-  counters: ReturnType<typeof makeCounters>
+  counters: ReturnType<typeof makeCounters>,
+  secrets: KnownSecrets
 ) {
   // At the exit the guard of the children sees the end of its pipe and ends their groups at once.
   const shutdown = yield* makeShutdown(process, (code) => process.exit(code))
@@ -50,7 +52,8 @@ const serve = Effect.fnUntraced(function* (
     environment: process.env,
     lock: true,
     runner: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? "", "tool-runner"] },
-    counters: () => snapshot(counters)
+    counters: () => snapshot(counters),
+    onSecret: ({ name, value }) => secrets.add(name, value)
   })
   const dispatch = {
     handlers: host.methods.handlers,
@@ -79,17 +82,19 @@ const serve = Effect.fnUntraced(function* (
 export const harnessStdio = async (argument: string, version: string): Promise<number> => {
   const output = reserveStdout()
   const counters = makeCounters()
+  const secrets = new KnownSecrets()
   const log = makeStderrLog({
     stream: process.stderr,
     now: Date.now,
     level: levelFrom(process.env["TACKROOM_LOG_LEVEL"]),
+    redact: (line) => secrets.text(line),
     onDrop: () => {
       counters.logLinesDropped += 1
     }
   })
   const program = Effect.gen(function* () {
     const scope = yield* Scope.make()
-    const exit = yield* serve(argument, version, output, log, counters).pipe(
+    const exit = yield* serve(argument, version, output, log, counters, secrets).pipe(
       Effect.catchTag("StartupFailed", (error) => couldNotStart(error, output, log)),
       Scope.provide(scope),
       Effect.exit

@@ -27,6 +27,8 @@ export interface AnswersConfig {
   readonly rows: HostStore
   readonly sessions: Sessions
   readonly aliases: (session: HostSession) => (alias: string) => string
+  /** Takes known secrets out of what a client says, before any of it is kept (RUN-174). */
+  readonly redact: <A>(value: A) => A
 }
 
 const invalid = (path: string, expected: string) => new InvalidParams({ path, expected, issues: [{ path, expected }] })
@@ -88,7 +90,8 @@ export const make = (config: AnswersConfig) => {
     })
   }
 
-  const respond = Effect.fnUntraced(function* (params: RespondParams) {
+  const respond = Effect.fnUntraced(function* (given: RespondParams) {
+    const params = config.redact(given)
     const session = yield* sessions.find(params.sessionId)
     const row = yield* runtime.store.interaction(params.interactionId)
     if (row === undefined || row.sessionId !== session.sessionId) {

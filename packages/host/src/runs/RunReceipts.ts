@@ -31,6 +31,8 @@ export interface ReceiptsConfig {
   readonly rows: HostStore
   readonly sessions: Sessions
   readonly providers: Providers
+  /** Takes known secrets out of what a client says, before any of it is kept (RUN-174). */
+  readonly redact: <A>(value: A) => A
 }
 
 export const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex")
@@ -129,7 +131,7 @@ export const make = (config: ReceiptsConfig) => {
     const now = yield* Clock.currentTimeMillis
     const turn = yield* runtime
       .startTurn(
-        { sessionId: params.sessionId, messageId: params.submissionId, text: params.text },
+        { sessionId: params.sessionId, messageId: params.submissionId, text: config.redact(params.text) },
         ({ startCursor, turnId }) => [
           op("putRun", {
             sessionId: params.sessionId,

@@ -43,6 +43,8 @@ export interface SessionsConfig {
   /** The tools of an agent by its definition: the selected ones and the internal ones of its flags (AGT-030). */
   readonly toolsOf: (member: FullAgentDefinition | KeptDefinition["member"]) => ReadonlyArray<SessionTool>
   readonly bindingOf: (qualifiedName: string) => string | undefined
+  /** Takes known secrets out of what a client says, before any of it is kept (RUN-174). */
+  readonly redact: <A>(value: A) => A
   readonly loadScenario: (provider: string, file: string) => Effect.Effect<Scenario, ProviderUnavailable>
 }
 
@@ -87,6 +89,12 @@ const namesOf = (scenarios: { readonly [connection: string]: Scenario }): string
   Object.values(scenarios)
     .map(({ name }) => name)
     .join(", ")
+
+/** The runtime's title is bounded in UTF-16 units and never blank; the name itself stays whole in the host's row. */
+const titleOf = (name: string | null): { readonly title?: string } => {
+  const title = name?.slice(0, 200).toWellFormed().replaceAll("\u0000", "")
+  return title === undefined || title.trim() === "" ? {} : { title }
+}
 
 const within = (inner: string, outer: string): boolean => {
   const relative = path.relative(outer, inner)
@@ -228,6 +236,7 @@ export const make = (config: SessionsConfig): Sessions => {
     const { kept, model } = yield* chooseModel(definition, params.model)
     const scenarios = yield* loadScenarios([model, fallbackModel(definition, model)])
     const now = yield* Clock.currentTimeMillis
+    const name = params.name === undefined ? null : config.redact(params.name)
     const sessionId = yield* runtime.mintSessionId
     const { subagents: _subagents, scheduling: _scheduling, ...member } = definition
     const session: HostSession = {
@@ -243,7 +252,7 @@ export const make = (config: SessionsConfig): Sessions => {
       model,
       sandbox: { kind: "none", proved: false },
       workspace,
-      name: params.name ?? null,
+      name,
       owner: config.hostId,
       creationId: params.creationId ?? null,
       paramsDigest: digest,
@@ -260,7 +269,7 @@ export const make = (config: SessionsConfig): Sessions => {
             activeMs: member.timeoutSeconds * 1_000,
             ...(member.maxOutputTokens === undefined ? {} : { maxOutputTokens: member.maxOutputTokens })
           },
-          ...(params.name === undefined ? {} : { title: params.name }),
+          ...titleOf(name),
           notices: noticesOf(session)
         }
       ],

@@ -1,5 +1,6 @@
 /** run/wait and event/read: what a run is at one moment, its pages and cursors (run-protocol 8, 15). */
 import { assert, describe, it } from "@effect/vitest"
+import type { RunError, RunState } from "@tackroom/protocol/run"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import {
@@ -265,7 +266,7 @@ describe("cursors", () => {
         wait(on, { journalId: "jrn_old" }),
         on.api["event/read"]({ sessionId: on.sessionId, journalId: "jrn_old" }),
         on.api["session/attach"]({ sessionId: on.sessionId, journalId: "jrn_old" })
-      ] as ReadonlyArray<Effect.Effect<unknown, never>>) {
+      ] as ReadonlyArray<Effect.Effect<unknown, RunError>>) {
         const error = yield* failure(refused)
         assert.deepStrictEqual(
           [error["kind"], error["reason"], error["journalId"], error["heads"]],
@@ -287,7 +288,7 @@ describe("cursors", () => {
         const watch = Effect.gen(function* () {
           let cursors: Readonly<Record<string, number>> | undefined = {}
           while (true) {
-            const state = yield* on.api["run/wait"]({
+            const state: RunState = yield* on.api["run/wait"]({
               sessionId: on.sessionId,
               submissionId: "m-1",
               waitMs: 1_000,
