@@ -21,7 +21,7 @@ import { AgentRuntime, Hub, type KnownSecrets, Recovery, Secrets } from "@tackro
 import { makeProcessOwner, ProcessOwner, type ProcessOwnerService } from "@tackroom/sdk/process"
 import { loadScenario } from "@tackroom/sdk/scenario"
 import { createSqliteRuntimeStore } from "@tackroom/sdk/stores/sqlite"
-import { Clock, Context, Effect, FiberSet, Layer, type Scope } from "effect"
+import { Clock, Context, Effect, Exit, FiberSet, Layer, Scope } from "effect"
 import * as path from "node:path"
 import * as Agents from "./catalog/Agents.ts"
 import * as Catalog from "./catalog/Catalog.ts"
@@ -155,11 +155,20 @@ const settleOps =
 const storageFailed = (root: string, cause: RuntimeError) =>
   new StartupFailed({ reason: "storage", path: root, detail: cause.message })
 
-/** Opens a host for the life of the scope. */
+/** Opens a host for the life of the scope; when it cannot be opened, nothing of it stays open. */
 export const open = (
   configuration: Configuration,
   options: HostOptions
 ): Effect.Effect<Host, StartupFailed, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    return yield* build(configuration, options).pipe(
+      Scope.provide(scope),
+      Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
+    )
+  })
+
+const build = (configuration: Configuration, options: HostOptions): Effect.Effect<Host, StartupFailed, Scope.Scope> =>
   Effect.gen(function* () {
     const { config, warnings } = configuration
     const later = refuseLater(config) ?? missingVariable(config, options.environment)
