@@ -50,7 +50,7 @@ const agents: NonNullable<HostConfig["agents"]> = Object.keys(models).map((id) =
   instructions: id,
   planning: true,
   model: { connection: "wire", model: "any" },
-  ...(id === "asker" ? { tools: ["shell.run"] } : {})
+  tools: id === "asker" ? ["shell.run"] : []
 }))
 
 let mock: LLMock

@@ -14,12 +14,19 @@ type Reply = Exclude<Parameters<LLMock["on"]>[1], (...args: ReadonlyArray<never>
 type Later = () => Promise<Reply>
 type ReplyOptions = NonNullable<Parameters<LLMock["on"]>[2]>
 
+type Trouble = "silent" | "garbled" | "cut"
+
 /** One answer of the fake: what it says, and how its connection behaves. */
 export interface Answer {
   readonly reply: Reply | Later
   readonly options?: ReplyOptions
-  /** The connection says its first bytes and then nothing, or what it says is no JSON. */
-  readonly trouble?: "silent" | "garbled"
+  /**
+   * The connection says its first bytes and then nothing; or what it says is no JSON; or, on the wire of responses, the
+   * answer ends as that vendor ends one that was cut, which aimock does not play.
+   */
+  readonly trouble?: Trouble
+  /** More fields for the usage on the wire; aimock plays the totals alone. */
+  readonly details?: { readonly [field: string]: unknown }
 }
 
 /** What a request gets: always the same, or one answer per attempt, the last one for all further attempts. */
@@ -72,6 +79,14 @@ const apiOf = (url: string): Api =>
 
 const textOf = (content: unknown): string => (typeof content === "string" ? content : JSON.stringify(content ?? ""))
 
+const withDetails = (text: string, details: NonNullable<Answer["details"]>): string =>
+  text.replaceAll('"usage":{', `"usage":{${JSON.stringify(details).slice(1, -1)},`)
+
+const asCut = (text: string): string =>
+  text
+    .replaceAll("response.completed", "response.incomplete")
+    .replaceAll('"status":"incomplete"', '"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}')
+
 const startAimock = async (): Promise<LLMock> => {
   const mock = new LLMock({ port: 0 })
   await mock.start()
@@ -83,8 +98,8 @@ export const startVendor = async (): Promise<Vendor> => {
   const all: Array<Arrived> = []
   const silent = new Map<string, { readonly reached: Promise<void>; readonly reach: () => void }>()
   const waiting = new Set<() => void>()
-  /** What the next connection of a key is to suffer. */
-  const troubles = new Map<string, "silent" | "garbled">()
+  /** What the next connection of a key is to suffer or to say. */
+  const served = new Map<string, Answer>()
 
   const silence = (key: string) => {
     const known = silent.get(key)
@@ -98,9 +113,9 @@ export const startVendor = async (): Promise<Vendor> => {
   const forward = (path: string, headers: IncomingHttpHeaders, text: string, response: ServerResponse): void => {
     const { host: _host, ...kept } = headers
     const onward = httpRequest(`${mock.url}${path}`, { method: "POST", headers: kept }, (answer) => {
-      const key = [...troubles.keys()].find((key) => text.includes(key)) ?? ""
-      const trouble = troubles.get(key)
-      troubles.delete(key)
+      const key = [...served.keys()].find((key) => text.includes(key)) ?? ""
+      const { details, trouble } = served.get(key) ?? {}
+      served.delete(key)
       if (trouble === "garbled") {
         answer.resume()
         response.writeHead(200, { "content-type": "text/event-stream" })
@@ -109,13 +124,15 @@ export const startVendor = async (): Promise<Vendor> => {
       response.writeHead(answer.statusCode ?? 500, answer.headers)
       answer.on("data", (chunk: Buffer) => {
         if (response.destroyed) return
+        if (details !== undefined) return void response.write(withDetails(chunk.toString("utf8"), details))
         if (trouble === undefined) return void response.write(chunk)
+        if (trouble === "cut") return void response.write(asCut(chunk.toString("utf8")))
         answer.removeAllListeners("data")
         answer.resume()
         response.write(chunk, () => silence(key).reach())
       })
       answer.on("end", () => {
-        if (trouble === undefined) response.end()
+        if (trouble !== "silent") response.end()
       })
       for (const lost of ["aborted", "error"]) answer.on(lost, () => response.destroy())
     })
@@ -157,7 +174,7 @@ export const startVendor = async (): Promise<Vendor> => {
     keys.add(key)
     for (const [step, planned] of steps.entries()) {
       const attempts: ReadonlyArray<Answer> = Array.isArray(planned) ? planned : [planned]
-      let served = 0
+      let times = 0
       for (const [attempt, answer] of attempts.entries()) {
         mock.on(
           {
@@ -167,12 +184,12 @@ export const startVendor = async (): Promise<Vendor> => {
               // One response may come back as several messages of the assistant in a row.
               const since = messages.slice(last).map((message) => message.role)
               const done = since.filter((role, index) => role === "assistant" && since[index - 1] !== role).length
-              return done === step && Math.min(served, attempts.length - 1) === attempt
+              return done === step && Math.min(times, attempts.length - 1) === attempt
             }
           },
           () => {
-            served += 1
-            if (answer.trouble !== undefined) troubles.set(key, answer.trouble)
+            times += 1
+            if (answer.trouble !== undefined || answer.details !== undefined) served.set(key, answer)
             return (typeof answer.reply === "function" ? answer.reply() : answer.reply) as never
           },
           answer.options
@@ -279,3 +296,28 @@ export const keyOf = ({ api, headers }: Arrived): string | undefined => {
   const value = api === "anthropic" ? headers["x-api-key"] : headers["authorization"]
   return typeof value === "string" ? value.replace(/^Bearer /, "") : undefined
 }
+
+/** The arguments of the calls which a request repeats to its model, as its wire carries them, read as JSON. */
+export const inputs = ({ api, body }: Arrived): ReadonlyArray<unknown> => {
+  switch (api) {
+    case "responses":
+      return list(body["input"])
+        .filter((item) => item["type"] === "function_call")
+        .map((item) => JSON.parse(String(item["arguments"])))
+    case "chat-completions":
+      return list(body["messages"])
+        .flatMap((message) => list(message["tool_calls"]))
+        .map((call) => JSON.parse(String((call["function"] as Fields)["arguments"])))
+    case "anthropic":
+      return list(body["messages"])
+        .flatMap((message) => list(message["content"]))
+        .filter((part) => part["type"] === "tool_use")
+        .map((part) => part["input"])
+  }
+}
+
+/** The conversation of a request in its wire's form, without the marks of a cache. */
+export const conversation = ({ api, body }: Arrived): ReadonlyArray<unknown> =>
+  list(api === "responses" ? body["input"] : body["messages"]).map((message) =>
+    JSON.parse(JSON.stringify(message, (field, value: unknown) => (field === "cache_control" ? undefined : value)))
+  )

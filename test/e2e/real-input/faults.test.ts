@@ -4,7 +4,19 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import { engage, folder, follow, only, startRecordedHost, temporary } from "./Hosts.ts"
-import { type Answer, type Api, apis, calls, fails, keyOf, say, startVendor, told, type Vendor } from "./Vendors.ts"
+import {
+  type Answer,
+  type Api,
+  apis,
+  calls,
+  fails,
+  inputs,
+  keyOf,
+  say,
+  startVendor,
+  told,
+  type Vendor
+} from "./Vendors.ts"
 
 const firstKey = (api: Api): string => `canary-one-${api}-51c0ffee0b5e55ed`
 const secondKey = (api: Api): string => `canary-two-${api}-0ddba11f005ba11`
@@ -19,6 +31,9 @@ const tooLong = (api: Api): Answer =>
 const readNote = (api: Api) => [
   { id: `call_note_${api.slice(0, 4)}`, name: "files__read", arguments: { path: "note.txt" } }
 ]
+
+/** Prints a file of keys at once, and again in two pieces that are far enough apart to be two events. */
+const reveal = (file: string): string => `cat ${file}; head -c 20 ${file}; sleep 0.5; tail -c +21 ${file}`
 
 describe("a provider in trouble", () => {
   const directory = temporary("faults")
@@ -125,6 +140,47 @@ describe("a provider in trouble", () => {
       assert.strictEqual(followed.requests.length, 2)
     })
 
+    it(`an answer that is cut by the model's limit ends the run as truncated, with its text [AGT-009]`, async () => {
+      const cut = say("As far as I", { finishReason: "length" })
+      vendor.plays(`cut ${api}`, [calls(readNote(api)), api === "responses" ? { ...cut, trouble: "cut" } : cut])
+      const followed = await play(api, "cut")
+      assert.deepInclude(followed.result, { status: "failed", failure: "truncated", finalOutput: "As far as I" })
+      assert.strictEqual(followed.requests.length, 2)
+    })
+
+    it(`calls that cannot be read or are nobody's are told to the model, in a request that its wire accepts [AGT-005]`, async () => {
+      const id = (name: string): string => `call_${name}_${api.slice(0, 4)}`
+      vendor.plays(`nonsense ${api}`, [
+        {
+          reply: {
+            toolCalls: [
+              { id: id("cut"), name: "files__read", arguments: '{"path": "note' },
+              { id: id("list"), name: "files__read", arguments: '["note.txt"]' },
+              { id: id("nobody"), name: "files__shred", arguments: '{"path":"note.txt"}' },
+              { id: id("closed"), name: "files__write", arguments: '{"path":"note.txt","content":""}' },
+              { id: id("good"), name: "files__read", arguments: '{"path":"note.txt"}' }
+            ]
+          }
+        },
+        say("I see.")
+      ])
+      const followed = await play(api, "nonsense")
+      assert.strictEqual(followed.result.finalOutput, "I see.")
+      const [, second] = followed.requests
+      const texts = second === undefined ? [] : told(second).map(({ text }) => text)
+      // The fake sends no broken JSON on the wire of anthropic: it makes `{}` of it, which the tool's schema refuses.
+      const broken = [api === "anthropic" ? "do not fit" : "not valid JSON", "not a JSON object"]
+      assert.include(texts[0] ?? "", broken[0] ?? "")
+      assert.include(texts[1] ?? "", broken[1] ?? "")
+      assert.match(texts[2] ?? "", /^Not run: no tool of this name/)
+      assert.match(texts[3] ?? "", /^Not run: no tool of this name/)
+      assert.include(texts[4] ?? "", "remember the milk")
+      assert.strictEqual(only(followed, "permission-request").length, 0)
+      const asked = second === undefined ? [] : inputs(second)
+      assert.isTrue(asked.every((input) => typeof input === "object" && input !== null && !Array.isArray(input)))
+      assert.strictEqual(asked.length, 5)
+    })
+
     it(`a key that is refused ends the run at once, without a retry or the spare model [AGT-008] [RUN-225]`, async () => {
       const words = `Incorrect API key provided: ${firstKey(api).slice(0, 16)}***`
       vendor.plays(`refused ${api}`, [fails(401, words, { type: "authentication_error", code: "invalid_api_key" })])
@@ -162,7 +218,9 @@ describe("a provider in trouble", () => {
 
     it(`a key that is replaced while a person thinks is used by the next request [RUN-224]`, async () => {
       vendor.plays(`rotated ${api}`, [
-        calls([{ id: `call_sh_${api.slice(0, 4)}`, name: "shell__run", arguments: { command: `cat .env.${api}` } }]),
+        calls([
+          { id: `call_sh_${api.slice(0, 4)}`, name: "shell__run", arguments: { command: reveal(`.env.${api}`) } }
+        ]),
         say("Seen.")
       ])
       const session = await started.host.session({ agent: `${api}-rotating`, workspace })

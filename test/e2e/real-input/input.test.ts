@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { limits } from "@tackroom/protocol/run"
 import type { AgentSession } from "@tackroom/sdk/client"
+import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -367,6 +368,61 @@ describe("input as it comes", () => {
     const back = await play(session, work)
     assert.deepStrictEqual(back.outcomes, ["completed", "completed", "completed", "completed"])
     assert.strictEqual(readFileSync(join(workspace, "ran.txt"), "utf8"), "ran\nran\n")
+  })
+
+  it("of a response with 70 calls the first 64 run, and the model hears of the others [AGT-013]", async () => {
+    const workspace = folder(directory.path, "seventy")
+    for (let index = 0; index < 70; index++) writeFileSync(join(workspace, `${index}.txt`), `file ${index}\n`)
+    const played = await play(
+      await open(workspace),
+      Array.from({ length: 70 }, (_, index) => ["files__read", { path: `${index}.txt` }] as const)
+    )
+    assert.deepStrictEqual(
+      played.outcomes,
+      Array.from({ length: 70 }, (_, index) => (index < 64 ? "completed" : "not_run"))
+    )
+    assert.deepStrictEqual(
+      played.results.map(({ text }) => text.trim().split("\n").at(-1)),
+      Array.from({ length: 70 }, (_, index) =>
+        index < 64 ? `file ${index}` : "Not run: a response may hold at most 64 calls"
+      )
+    )
+  })
+
+  it("cancelling ends a command with everything it started, and keeps what it had printed [RUN-472] [AGT-071]", async () => {
+    const workspace = folder(directory.path, "endless")
+    const session = await open(workspace)
+    const key = "something without an end;"
+    vendor.plays(key, [
+      calls([
+        {
+          id: "call_endless",
+          name: "shell__run",
+          arguments: { command: "sleep 1000 & echo $! $$; echo begun >&2; wait" }
+        }
+      ])
+    ])
+    const run = session.run(key, { onApproval: () => "once" })
+    let printed = ""
+    let cancelled: Promise<unknown> | undefined
+    const ends: Array<string> = []
+    for await (const { event } of run) {
+      const payload = event?.payload
+      if (payload?.type === "tool-output-delta" && payload.stream === "stdout") printed += payload.delta
+      if (payload?.type === "tool-error") ends.push(payload.code ?? "")
+      if (printed.includes("\n")) cancelled ??= run.cancel()
+    }
+    await cancelled
+    assert.strictEqual((await run.result).status, "cancelled")
+    assert.deepStrictEqual(ends, ["cancelled"])
+    const pids = printed.trim().split(" ").map(Number)
+    assert.strictEqual(pids.length, 2)
+    const left = spawnSync("ps", ["-o", "stat=,args=", "-p", pids.join(",")], { encoding: "utf8" }).stdout
+    // A process that ended and that nobody has asked about is a line with Z.
+    assert.deepStrictEqual(
+      left.split("\n").filter((line) => line !== "" && !line.startsWith("Z")),
+      []
+    )
   })
 
   it("two sessions work in one folder at once, each with its own journal and grants [AGT-120]", async () => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll } from "vitest"
 import type { Approval } from "@tackroom/sdk/client"
 import { type Checkout, makeCheckout, needle, needleFile } from "./Checkout.ts"
 import { engage, type Followed, folder, follow, only, type StartedHost, startHost, temporary } from "./Hosts.ts"
-import { type Api, apis, called, calls, keyOf, say, startVendor, told, type Vendor } from "./Vendors.ts"
+import { type Api, apis, called, calls, conversation, keyOf, say, startVendor, told, type Vendor } from "./Vendors.ts"
 
 const keyFor = (api: Api): string => `key-of-${api}-7c1d`
 
@@ -17,6 +17,27 @@ const reported = (api: Api, input: number, output: number) => ({
       ? { prompt_tokens: input, completion_tokens: output }
       : { input_tokens: input, output_tokens: output }
 })
+
+/** What each wire says beside 100 tokens in and 20 out, what the journal makes of it, and the input of the turn. */
+const counted: {
+  readonly [api in Api]: { readonly details: object; readonly tokens: object; readonly input: number }
+} = {
+  responses: {
+    details: { input_tokens_details: { cached_tokens: 60 }, output_tokens_details: { reasoning_tokens: 7 } },
+    tokens: { input: 40, output: 20, reasoning: 7, cache: { read: 60, write: null } },
+    input: 41
+  },
+  "chat-completions": {
+    details: { prompt_tokens_details: { cached_tokens: 60 }, completion_tokens_details: { reasoning_tokens: 7 } },
+    tokens: { input: 40, output: 20, reasoning: 7, cache: { read: 60, write: null } },
+    input: 41
+  },
+  anthropic: {
+    details: { cache_read_input_tokens: 60, cache_creation_input_tokens: 5 },
+    tokens: { input: 100, output: 20, reasoning: null, cache: { read: 60, write: 5 } },
+    input: 101
+  }
+}
 
 const editedFile = (api: Api): string => `edited by ${api}.ts`
 const finalText = "I looked at everything and changed one line. ".repeat(40).trim()
@@ -215,6 +236,99 @@ describe("work in a folder of more than 2,000 files", () => {
       assert.strictEqual(state.usage?.inputTokens, 600)
       assert.strictEqual(state.usage?.outputTokens, 6)
     })
+
+    it(`${api}: what the vendor says of cached and reasoning tokens is kept, and counted per turn and session [AGT-011] [HRN-017]`, async () => {
+      const key = (turn: string): string => `count ${turn} on ${api}.`
+      const { details, input, tokens } = counted[api]
+      for (const turn of ["one", "two"]) {
+        const listing = calls([{ id: "call_list", name: "files__list", arguments: {} }], reported(api, 100, 20))
+        vendor.plays(key(turn), [{ ...listing, details: { ...details } }, say("Counted.", reported(api, 1, 1))])
+      }
+      const session = await started.host.session({ agent: api, workspace: checkout.path })
+      const totals = { inputTokens: input, outputTokens: 21, cachedInputTokens: 60, rounds: 2 }
+      for (const turn of ["one", "two"]) {
+        const followed = await follow(session.run(key(turn)))
+        assert.deepStrictEqual<unknown>(only(followed, "usage")[0]?.observation?.tokens, tokens)
+        assert.deepStrictEqual(followed.result.usage, totals)
+      }
+      const { usage } = await session.state()
+      assert.deepStrictEqual(usage, { inputTokens: 2 * input, outputTokens: 42, cachedInputTokens: 120, rounds: 4 })
+    })
+
+    it(`${api}: text is there while the model still speaks, and in its order [RUN-170] [RT-202]`, async () => {
+      const words = Array.from({ length: 60 }, (_, index) => `word${index} `).join("")
+      const key = `speak slowly on ${api}`
+      vendor.plays(key, [{ reply: { content: words }, options: { chunkSize: 14, latency: 25 } }])
+      const session = await started.host.session({ agent: api, workspace: checkout.path })
+      let over = false
+      const watch = async () => {
+        await vendor.arrived(key, 1)
+        await vendor.requests(key)[0]?.closed
+        over = true
+      }
+      const answered = watch()
+      let early = ""
+      for await (const { event } of session.run(key)) {
+        if (event?.payload.type === "text-delta" && !over) early += event.payload.delta
+      }
+      await answered
+      assert.isAbove(early.length, 0)
+      assert.isTrue(words.startsWith(early))
+    })
+
+    it(`${api}: a restart of the host changes nothing in what the model is told [AGT-002] [RUN-146]`, async () => {
+      const own = temporary("again")
+      const first = await startHost(own.path)
+      await engage(first.host, vendor, { name: api, api, key: keyFor(api) })
+      const workspace = folder(own.path, "work")
+      writeFileSync(join(workspace, "large.txt"), "0123456789 and so on\n".repeat(20_000))
+      const key = (turn: string): string => `remember ${turn} on ${api}.`
+      vendor.plays(key("this"), [
+        {
+          reply: {
+            reasoning: "They want me to read. So I read.",
+            content: "Reading.",
+            toolCalls: [
+              {
+                id: `call_l_${api.slice(0, 4)}`,
+                name: "files__read",
+                arguments: '{"path":"large.txt","max_lines":9000}'
+              },
+              { id: `call_n_${api.slice(0, 4)}`, name: "files__read", arguments: '{"path":"none.txt"}' },
+              { id: `call_s_${api.slice(0, 4)}`, name: "shell__run", arguments: '{"command":"seq 1 30000"}' },
+              { id: `call_d_${api.slice(0, 4)}`, name: "shell__run", arguments: '{"command":"exit 1"}' }
+            ]
+          }
+        },
+        { reply: { reasoning: "That was it.", content: "I have read it." } }
+      ])
+      for (const turn of ["before", "after"]) vendor.plays(key(turn), [say(`Yes, ${turn}.`)])
+      const session = await first.host.session({ agent: api, workspace })
+      const asked: Array<string> = []
+      await follow(
+        session.run(key("this"), {
+          onApproval: ({ id }) => (asked.push(id) === 1 ? "once" : { decision: "deny", reason: "once is enough" })
+        })
+      )
+      assert.strictEqual((await follow(session.run(key("before")))).result.finalOutput, "Yes, before.")
+      await first.host.close()
+
+      const second = await startHost(own.path)
+      await second.host.provider({ name: api, api, key: () => keyFor(api) })
+      const attached = await second.host.attach(session.id)
+      assert.strictEqual((await follow(attached.run(key("after")))).result.finalOutput, "Yes, after.")
+      await second.host.close()
+      own.remove()
+
+      const [asks, ends, before, after] = vendor.requests(key("this")).map(conversation)
+      assert.isDefined(after)
+      if (asks === undefined || ends === undefined || before === undefined || after === undefined) return
+      assert.deepStrictEqual(ends.slice(0, asks.length), asks)
+      // On a wire that joins messages of the user, the last one is longer in the next request.
+      assert.deepStrictEqual(before.slice(0, ends.length), ends)
+      assert.deepStrictEqual(after.slice(0, before.length), before)
+      assert.isAbove(after.length, before.length)
+    })
   }
 })
 
@@ -268,5 +382,5 @@ const checkRequests = (vendor: Vendor, api: Api): void => {
 }
 
 const checkUsage = ({ usage }: Followed["result"]): void => {
-  assert.deepInclude(usage, { inputTokens: 15_000, outputTokens: 150, rounds: 5 })
+  assert.deepStrictEqual(usage, { inputTokens: 15_000, outputTokens: 150, cachedInputTokens: null, rounds: 5 })
 }
