@@ -117,7 +117,9 @@ const run = async (): Promise<number> => {
     folder,
     tackroom,
     path: process.env["PATH"] ?? "",
-    peerRoots: [process.env["TACKROOM_BENCH_PEERS"], join(root, "bench"), root].filter((path) => path !== undefined)
+    peerRoots: [process.env["TACKROOM_BENCH_PEERS"], join(root, "bench"), root].filter(
+      (path) => path !== undefined && path !== ""
+    )
   }
   const stop = (): void => {
     void endAll().then(() => {
