@@ -31,11 +31,12 @@ import { Models } from "./models/Models.ts"
 import { executeTool, streamModel } from "./native/Adapters.ts"
 import { native } from "./native/NativeHarness.ts"
 import * as Changes from "./runs/Changes.ts"
-import type { KeptDefinition } from "./runs/HostRows.ts"
+import type { HostSession, KeptDefinition } from "./runs/HostRows.ts"
 import * as HostRuntime from "./runs/HostRuntime.ts"
 import { hostStore, op } from "./runs/HostStore.ts"
 import { hostTables } from "./runs/HostTables.ts"
 import * as Policy from "./runs/Policy.ts"
+import * as Resumption from "./runs/Resumption.ts"
 import * as Runs from "./runs/Runs.ts"
 import * as Sessions from "./runs/Sessions.ts"
 import type { Configuration } from "./state/Configuration.ts"
@@ -316,9 +317,22 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       stateDir: state.path,
       providers,
       agents,
-      initialized: () => void fork(recovery.start())
+      initialized: () =>
+        void fork(
+          Resumption.resume({
+            recovery,
+            ready: (sessionId) =>
+              Effect.isSuccess(
+                Effect.flatMap(known, (sessions) => Effect.flatMap(sessions.find(sessionId), canAsk(providers)))
+              ),
+            onChange: providers.onChange
+          })
+        )
     }
   })
+
+/** Succeeds when the session's model can be asked. */
+const canAsk = (providers: Providers.Providers) => (session: HostSession) => providers.resolve(session.model.connection)
 
 const catalogFailed = (root: string) => (cause: { readonly message: string }) =>
   Effect.fail(new StartupFailed({ reason: "storage", path: root, detail: cause.message }))

@@ -57,6 +57,8 @@ export interface Providers {
   readonly find: (name: string) => ProviderRecord | undefined
   /** Tells of every key, those given so far at once: what must be redacted, also after it was replaced (RUN-174). */
   readonly onSecret: (listener: (secret: Secret) => void) => void
+  /** Tells that a provider was made or given a key. */
+  readonly onChange: (listener: () => void) => void
 }
 
 const defaultApis: ReadonlyMap<string, ProviderApi> = new Map([
@@ -92,11 +94,15 @@ export const make = (
   Effect.gen(function* () {
     const records = new Map(catalog.providers().map((record) => [record.name, record]))
     const keys = new Map<string, string>()
-    const listeners: Array<(secret: Secret) => void> = []
+    const secretListeners: Array<(secret: Secret) => void> = []
+    const changeListeners: Array<() => void> = []
 
     const setKey = (name: string, value: string) => {
       keys.set(name, value)
-      for (const listener of listeners) listener({ name, value })
+      for (const listener of secretListeners) listener({ name, value })
+    }
+    const changed = () => {
+      for (const listener of changeListeners) listener()
     }
     const hasKey = (name: string) => keys.has(name)
     const storageOf = (name: string): KeyStorage | null => (hasKey(name) ? "memory" : null)
@@ -163,6 +169,7 @@ export const make = (
       }
       yield* save(record)
       if (params.credentials !== undefined) setKey(params.name, params.credentials.apiKey)
+      changed()
       return { provider: row(record), created: known === undefined }
     })
 
@@ -184,6 +191,7 @@ export const make = (
         hadCredentials: true
       })
       setKey(record.name, params.apiKey)
+      changed()
       return { connection: connection(row(record)), created: known === undefined }
     })
 
@@ -228,8 +236,9 @@ export const make = (
       resolve,
       find: (name) => records.get(name),
       onSecret: (listener) => {
-        listeners.push(listener)
+        secretListeners.push(listener)
         for (const [name, value] of keys) listener({ name, value })
-      }
+      },
+      onChange: (listener) => void changeListeners.push(listener)
     }
   })

@@ -1,6 +1,7 @@
 /** Cancelling runs and closing sessions (run-protocol 17). */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import {
   awaitEvent,
   call,
@@ -105,6 +106,23 @@ describe("run/cancel", () => {
       })
     )
   }
+
+  it.effect("it answers after 5 s with busy for a turn that has not ended; its cancellation goes on [RUN-471]", () =>
+    Effect.gen(function* () {
+      const on = yield* stage({
+        scenario: [[call("shell.run", { command: "trap '' TERM; echo up; sleep 60 & wait; wait" })], done],
+        agent: { tools: ["shell.run"], approvals: { mode: "never" } }
+      })
+      yield* start(on)
+      yield* awaitEvent(on, "tool-status")
+      const cancel = yield* Effect.forkChild(on.api["run/cancel"]({ sessionId: on.sessionId }))
+      yield* Effect.yieldNow
+      yield* TestClock.adjust("5 seconds")
+      const result = yield* Fiber.join(cancel)
+      assert.deepStrictEqual([result.cancelled, result.errors[on.sessionId]?.kind], [[], "busy"])
+      assert.strictEqual((yield* settled(on)).status, "cancelled")
+    })
+  )
 
   it.live("ending a team needs teams [RUN-476]", () =>
     Effect.gen(function* () {

@@ -4,6 +4,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { bare, sse } from "../models/Providers.ts"
+import { wires } from "../models/Wires.ts"
 import {
   answer,
   approval,
@@ -198,6 +200,50 @@ describe("recovery", () => {
       yield* TestClock.adjust("2 hours")
       yield* answer(again, pending.id, "red")
       assert.strictEqual((yield* ended(again)).status, "completed")
+    })
+  )
+
+  const keyed = Effect.gen(function* () {
+    const wire = wires["chat-completions"]
+    const server = yield* bare((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" })
+      const question = JSON.stringify({ question: "Which?" })
+      response.end(sse(server.requests.length === 1 ? wire.call("c1", "ask_user", question) : wire.text("Done.", null)))
+    })
+    const on = yield* stage({ agent: { model: { connection: "keyed", model: "m" } } })
+    const setKey = (on: Stage) =>
+      on.api["provider/set"]({
+        name: "keyed",
+        api: "chat-completions",
+        baseUrl: `${server.url}/v1`,
+        credentials: { apiKey: "a-key-in-memory", storage: "memory" }
+      })
+    yield* setKey(on)
+    yield* start(on)
+    const pending = first(yield* interrupted(on))
+    return { on, pending, setKey }
+  })
+
+  it.effect("a turn whose key was in memory goes on when the key is set again [RUN-521] [RUN-124]", () =>
+    Effect.gen(function* () {
+      const { on, pending, setKey } = yield* keyed
+      const again = yield* on.reopen()
+      yield* answer(again, pending.id, "red")
+      assert.deepStrictEqual(yield* phases(again), ["running", "recovering"])
+      yield* TestClock.adjust("50 seconds")
+      assert.deepStrictEqual(yield* phases(again), ["running", "recovering"])
+      yield* setKey(again)
+      assert.strictEqual((yield* ended(again)).status, "completed")
+    })
+  )
+
+  it.effect("without it the turn goes on after 60 s and fails in the ordinary way [RUN-521]", () =>
+    Effect.gen(function* () {
+      const { on, pending } = yield* keyed
+      const again = yield* on.reopen()
+      yield* answer(again, pending.id, "red")
+      yield* TestClock.adjust("60 seconds")
+      failed(yield* ended(again), "credentials_missing")
     })
   )
 
