@@ -111,15 +111,14 @@ const run = async (): Promise<number> => {
   if (!existsSync(tackroom)) return complain(`${tackroom} is not there: run pnpm build first`)
 
   const folder = mkdtempSync(join(tmpdir(), "tackroom-bench-"))
+  const peers = process.env["TACKROOM_BENCH_PEERS"] ?? ""
   const bench: Bench = {
     isQuick: options.quick,
     isFull: options.full,
     folder,
     tackroom,
     path: process.env["PATH"] ?? "",
-    peerRoots: [process.env["TACKROOM_BENCH_PEERS"], join(root, "bench"), root].filter(
-      (path) => path !== undefined && path !== ""
-    )
+    peerRoots: [...(peers === "" ? [] : [peers]), join(root, "bench"), root]
   }
   const stop = (): void => {
     void endAll().then(() => {
