@@ -16,7 +16,8 @@ const makeSoakLab = (): Lab =>
     scenarios: {
       echo: { default: [], exhausted: "echo" },
       tools: {
-        default: Array.from({ length: 4_000 }, (_, number) =>
+        exhausted: "echo",
+        default: Array.from({ length: 200 }, (_, number) =>
           number % 4 === 3
             ? [{ text: `round ${number}` }, { usage: { input: 7, output: 3 } }]
             : number % 4 === 0
@@ -27,7 +28,8 @@ const makeSoakLab = (): Lab =>
         )
       },
       asker: {
-        default: Array.from({ length: 4_000 }, (_, number) =>
+        exhausted: "echo",
+        default: Array.from({ length: 200 }, (_, number) =>
           number % 3 === 2
             ? [{ text: "so be it" }]
             : number % 3 === 1
@@ -35,7 +37,7 @@ const makeSoakLab = (): Lab =>
               : [call("shell.run", { command: "sleep 0.02" })]
         )
       },
-      slow: { default: Array.from({ length: 4_000 }, () => [{ delay_ms: 300 }, { text: "at last" }]) }
+      slow: { exhausted: "echo", default: Array.from({ length: 200 }, () => [{ delay_ms: 300 }, { text: "at last" }]) }
     },
     agents: [
       { id: "echo", planning: true },
