@@ -6,13 +6,8 @@
  * @since 0.1.0
  */
 export * from "@tackroom/protocol"
-export {
-  createAgentRuntime,
-  type AgentRuntimeFacade,
-  type CallOptions,
-  type DisposeOptions,
-  type ResponseExtras
-} from "./runtime/AgentRuntime.ts"
+export { createAgentRuntime, type AgentRuntimeFacade, type CallOptions, type ResponseExtras } from "./runtime/Facade.ts"
+export type { DisposeOptions } from "./runtime/AgentRuntime.ts"
 export type {
   AgentRuntimeOptions,
   Answer,

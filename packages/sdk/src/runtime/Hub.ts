@@ -22,6 +22,9 @@ export interface SessionFacts {
   readonly rootId: string
 }
 
+/** Milliseconds after which a failed read for subscribers is tried again. */
+const fillRetryMs = 1_000
+
 /** Must neither block nor throw; a listener that throws is removed. */
 export type Listener = (envelope: Envelope) => void
 
@@ -110,13 +113,13 @@ export class Hub extends Context.Service<
 
       const wanted = (sessionId: string): boolean => all.size > 0 || bySession.has(sessionId)
 
-      /** Reads what is missing up to the target and hands it out in order. */
+      /** Reads what is missing up to the target and hands it out in order; false when there is nothing more to read. */
       const fill = Effect.fnUntraced(function* (sessionId: string, state: Track, since: number) {
         while (true) {
           let facts = known.get(sessionId)
           if (facts === undefined) {
             const row = yield* store.getSession(sessionId)
-            if (row === undefined) return
+            if (row === undefined) return false
             facts = {
               sessionId,
               workspaceId: row.workspaceId,
@@ -127,9 +130,9 @@ export class Hub extends Context.Service<
             known.set(sessionId, facts)
           }
           const from = state.published ?? Math.max(0, state.target - 500)
-          if (from >= state.target) return
+          if (from >= state.target) return true
           const page = yield* store.read(sessionId, from, 500, 4 * 1024 * 1024)
-          if (page.events.length === 0) return
+          if (page.events.length === 0) return false
           for (const row of page.events) {
             if (row.seq <= (state.published ?? 0)) continue
             state.published = row.seq
@@ -142,15 +145,25 @@ export class Hub extends Context.Service<
         state.target = Math.max(state.target, target)
         if (state.filling) return
         state.filling = true
-        runFill(
-          fill(sessionId, state, since).pipe(
-            Effect.catch((error) => Effect.logWarning("Events could not be read for subscribers", error)),
-            Effect.ensuring(
-              Effect.sync(() => {
-                state.filling = false
-              })
+        const attempt: Effect.Effect<boolean> = fill(sessionId, state, since).pipe(
+          Effect.catch((error) => {
+            if (error._tag === "SessionGone" || error._tag === "SessionNotFound") return Effect.succeed(false)
+            // Nobody may wait for ever because of one read: it is tried again until it succeeds.
+            return Effect.andThen(
+              Effect.logWarning("Events could not be read for subscribers; it is tried again", error),
+              Effect.andThen(
+                Effect.sleep(fillRetryMs),
+                Effect.suspend(() => attempt)
+              )
             )
-          )
+          })
+        )
+        runFill(
+          Effect.map(attempt, (isComplete) => {
+            state.filling = false
+            // A target that moved after the last look would wait for the next event.
+            if (isComplete && (state.published ?? 0) < state.target) requestFill(sessionId, state, state.target)
+          })
         )
       }
 

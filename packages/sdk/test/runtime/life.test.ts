@@ -65,6 +65,26 @@ describe("the life of a runtime", () => {
     await Effect.runPromise(store.close)
   })
 
+  it("a call that still waits when the runtime is closed is refused, not left open [RT-023, RT-028]", async () => {
+    const store = createMemoryRuntimeStore()
+    const held = gate()
+    const runtime = createAgentRuntime({ store, harnesses: [programmable({ turn: () => held.pass }).factory] })
+    const session = await runtime.sessions.create({ directory, harness, title: "t" })
+    await runtime.turns.start({ sessionId: session.id, messageId: "m", text: "go" })
+    await runtime.turns.start({ sessionId: session.id, messageId: "q", text: "go", delivery: "queue" })
+    await Effect.runPromise(held.begun)
+    const waiting = [runtime.turns.wait(session.id, "m"), runtime.turns.wait(session.id, "q")].map(codeOf)
+    const changes = runtime.events.changes()[Symbol.asyncIterator]()
+    assert.strictEqual((await changes.next()).value.type, "snapshot")
+    const more = (async () => {
+      while (!(await changes.next()).done);
+    })()
+    await runtime.dispose({ turns: "leave" })
+    assert.deepStrictEqual(await Promise.all(waiting), ["runtime_disposed", "runtime_disposed"])
+    await more
+    await Effect.runPromise(store.close)
+  })
+
   it("a signal stops waiting and undoes nothing [RT-027]", async () => {
     const store = createMemoryRuntimeStore()
     const held = gate()

@@ -110,6 +110,27 @@ for (const kind of stores) {
       )
     })
 
+    it.live(
+      "an event that could not be read for subscribers comes later, not with the next one [RT-223] [STO-009]",
+      () => {
+        let tries = 0
+        const flaky = troubled(kind, (store) => ({
+          read: (...call) =>
+            Effect.suspend(() => (++tries === 1 ? Effect.fail(new StoreBusy({})) : store.read(...call)))
+        }))
+        return within(flaky, programmable(), ({ root, store }) =>
+          Effect.gen(function* () {
+            const session = yield* create(root)
+            const seen = yield* until(session.id, (payload) => payload.type === "session-info")
+            // As another process would: this runtime hears of it only by the store's hint.
+            yield* store.appendUnfenced(session.id, [{ payload: { type: "session-info", tags: ["x"] } }])
+            assert.strictEqual((yield* seen).cursor, 2)
+            assert.isAtLeast(tries, 2)
+          })
+        )
+      }
+    )
+
     it.live("an owner that cannot renew its lease stops its harness work at once [RT-132]", () => {
       const held = gate()
       const driver = programmable({ turn: () => held.pass })

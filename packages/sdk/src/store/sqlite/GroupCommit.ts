@@ -58,6 +58,8 @@ export const makeGroupCommit = (options: {
   const rollbackTo = db.prepare("ROLLBACK TO call")
   const release = db.prepare("RELEASE call")
   let queue: Array<Job> = []
+  /** Calls of a batch that found the file busy again; they stay the first. */
+  let left: ReadonlyArray<Job> = []
   let timer: NodeJS.Immediate | NodeJS.Timeout | undefined
   let attempt = 0
   let isClosed = false
@@ -114,7 +116,7 @@ export const makeGroupCommit = (options: {
           finish([{ job, exit: fail(error), heads: new Map() }])
           continue
         }
-        queue.unshift(...jobs.slice(i))
+        left = jobs.slice(i)
         return
       }
       try {
@@ -230,7 +232,8 @@ export const makeGroupCommit = (options: {
     setWait(options.busyTimeoutMs)
     queue = queue.slice(batch.length)
     const taken = runBatch(batch)
-    if (taken < batch.length) queue = [...batch.slice(taken), ...queue]
+    if (taken < batch.length || left.length > 0) queue = [...left, ...batch.slice(taken), ...queue]
+    left = []
     if (queue.length > 0) schedule()
   }
 
@@ -269,7 +272,8 @@ export const makeGroupCommit = (options: {
       const last = queue.filter((job) => !job.isCancelled)
       queue = []
       alone(last)
-      for (const job of queue) job.resume(Exit.fail(closed()))
+      for (const job of [...left, ...queue]) job.resume(Exit.fail(closed()))
+      left = []
       queue = []
     }
   }
