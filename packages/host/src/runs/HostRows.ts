@@ -82,7 +82,6 @@ export interface Observed {
   readonly head: number
   /** Oldest first; empty for a run that has ended. */
   readonly pending: ReadonlyArray<PendingRow>
-  readonly usage: UsageTotals
 }
 
 /** A session at one moment. */

@@ -2,7 +2,7 @@
  * Typed access to the host's tables: reads as queries of the store extension, writes as operations that commit with a
  * call of the runtime (STO-010). It owns the names of both; `HostTables` implements them per kind of store.
  */
-import type { RuntimeStore, StoreFailure, StoreOp } from "@tackroom/sdk/effect"
+import type { RuntimeStore, StoreFailure, StoreOp, UsageTotals } from "@tackroom/sdk/effect"
 import type { Effect } from "effect"
 import type { HostGrant, HostRun, HostSession, Observed, SessionSummary, SessionView } from "./HostRows.ts"
 
@@ -39,6 +39,16 @@ export interface HostQueries {
   readonly observe: {
     readonly args: { readonly sessionId: string; readonly submissionId?: string }
     readonly result: Observed
+  }
+  /** Usage that was reported in a turn between two cursors. */
+  readonly turnUsage: {
+    readonly args: {
+      readonly sessionId: string
+      readonly turnId: string
+      readonly after: number
+      readonly upTo: number
+    }
+    readonly result: UsageTotals
   }
   /** Everything that `session/state` tells, from one snapshot. */
   readonly view: { readonly args: { readonly sessionId: string }; readonly result: SessionView }

@@ -253,12 +253,6 @@ const usageColumns = `
 
 const noUsage: UsageTotals = { inputTokens: null, outputTokens: null, cachedInputTokens: null, rounds: 0 }
 
-const turnUsage = (db: SqliteTables, sessionId: string, turnId: string | null): UsageTotals =>
-  (turnId === null
-    ? undefined
-    : db.get<UsageTotals & object>(`${usageColumns} WHERE session_id = ? AND turn_id = ?`, sessionId, turnId)) ??
-  noUsage
-
 const sessionUsage = (db: SqliteTables, sessionId: string): UsageTotals =>
   db.get<UsageTotals & object>(`${usageColumns} WHERE session_id = ?`, sessionId) ?? noUsage
 
@@ -339,10 +333,17 @@ const queries: Queries = {
     return {
       run,
       head: headOf(db, sessionId),
-      pending: run === null || run.endedAt !== null ? [] : pendingRows(db, sessionId),
-      usage: turnUsage(db, sessionId, run?.turnId ?? null)
+      pending: run === null || run.endedAt !== null ? [] : pendingRows(db, sessionId)
     }
   },
+  turnUsage: (db, { after, sessionId, turnId, upTo }) =>
+    db.get<UsageTotals & object>(
+      `${usageColumns} WHERE session_id = ? AND turn_id = ? AND sequence > ? AND sequence <= ?`,
+      sessionId,
+      turnId,
+      after,
+      upTo
+    ) ?? noUsage,
   view: (db, { sessionId }) => {
     const active = activeRun(db, sessionId)
     return {

@@ -1,8 +1,8 @@
 /**
  * What a run is: its state, events and interruptions at one moment (run-protocol 15).
  *
- * It observes only (RUN-411). One read of the host's tables gives run, interactions, usage and head of one snapshot; the
- * events are then read up to that head, which no later event can change (RUN-194). So a terminal status never comes before
+ * It observes only (RUN-411). One read of the host's tables gives run, interactions and head of one snapshot; events and
+ * usage are then read up to that head, which nothing later can change (RUN-194). So a terminal status never comes before
  * the events of its run can be read (RUN-413), and a terminal run never changes (RUN-417).
  */
 import {
@@ -43,14 +43,25 @@ const interruptionBytes = 196_608
 const interruptionCount = 64
 const outputBytes = 131_072
 const previewBytes = 32_768
-/** Artifacts remembered by interaction: a pending one is looked at again and again. */
-const rememberedArtifacts = 256
+/** Pending interactions and turns that are remembered: each is looked at again and again. */
+const remembered = 256
 
 export const usageOf = (totals: UsageTotals): Usage => ({
   inputTokens: totals.inputTokens,
   outputTokens: totals.outputTokens,
   cachedInputTokens: totals.cachedInputTokens,
   rounds: totals.rounds
+})
+
+const noUsage: UsageTotals = { inputTokens: null, outputTokens: null, cachedInputTokens: null, rounds: 0 }
+
+const plus = (a: number | null, b: number | null): number | null => (a === null ? b : b === null ? a : a + b)
+
+const sum = (a: UsageTotals, b: UsageTotals): UsageTotals => ({
+  inputTokens: plus(a.inputTokens, b.inputTokens),
+  outputTokens: plus(a.outputTokens, b.outputTokens),
+  cachedInputTokens: plus(a.cachedInputTokens, b.cachedInputTokens),
+  rounds: a.rounds + b.rounds
 })
 
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
@@ -70,17 +81,34 @@ const fitting = (all: ReadonlyArray<Interruption>) => {
 export const make = (config: RunStatesConfig) => {
   const { rows, runtime, sessions } = config
   const { store } = runtime
-  const artifacts = new Map<string, string | null>()
+  /** A pending interaction never changes. */
+  const shownById = new Map<string, Interruption>()
+  const usageByTurn = new Map<string, { readonly upTo: number; readonly totals: UsageTotals }>()
+
+  const remember = <A>(map: Map<string, A>, key: string, value: A): A => {
+    if (map.size >= remembered) map.clear()
+    map.set(key, value)
+    return value
+  }
 
   const wholeArguments = Effect.fnUntraced(function* (row: PendingRow) {
     if (row.turnId === null || !isCut(row)) return undefined
-    const known = artifacts.get(row.id)
-    if (known !== undefined) return known ?? undefined
     const { nativeId: callId, sessionId, turnId } = row
-    const found = yield* rows.query("argumentsArtifact", { sessionId, turnId, callId })
-    if (artifacts.size >= rememberedArtifacts) artifacts.clear()
-    artifacts.set(row.id, found)
-    return found ?? undefined
+    return (yield* rows.query("argumentsArtifact", { sessionId, turnId, callId })) ?? undefined
+  })
+
+  /** Usage of the run up to a cursor: what came since the last look is added (D-24). */
+  const usage = Effect.fnUntraced(function* (run: HostRun, head: number) {
+    const { sessionId, turnId } = run
+    if (turnId === null) return noUsage
+    const upTo = run.endCursors?.[sessionId] ?? head
+    const known = usageByTurn.get(turnId)
+    if (known !== undefined && known.upTo >= upTo) return known.totals
+    const after = known?.upTo ?? 0
+    const more = yield* rows.query("turnUsage", { sessionId, turnId, after, upTo })
+    const totals = known === undefined ? more : sum(known.totals, more)
+    remember(usageByTurn, turnId, { upTo, totals })
+    return totals
   })
 
   /** Pending interactions as they are shown, oldest first. */
@@ -92,9 +120,14 @@ export const make = (config: RunStatesConfig) => {
     const qualifiedName = config.aliases(session)
     const shown: Array<Interruption> = []
     for (const row of pending) {
+      const known = shownById.get(row.id)
+      if (known !== undefined) {
+        shown.push(known)
+        continue
+      }
       const argumentsArtifact = yield* wholeArguments(row)
       const one = interruptionOf(row, { agentId: session.agentId, submissionId, qualifiedName, argumentsArtifact })
-      if (one !== undefined) shown.push(one)
+      if (one !== undefined) shown.push(remember(shownById, one.id, one))
     }
     return shown
   })
@@ -165,7 +198,7 @@ export const make = (config: RunStatesConfig) => {
       sessionId,
       ...(submissionId === undefined ? {} : { submissionId })
     })
-    const { head, run, usage } = seen
+    const { head, run } = seen
     if (run === null) {
       return yield* new NotFound({ what: "run", ...(submissionId === undefined ? {} : { id: submissionId }) })
     }
@@ -190,7 +223,7 @@ export const make = (config: RunStatesConfig) => {
         ? {}
         : { events: page.items, cursors: { [sessionId]: page.cursor }, moreEvents: page.more }),
       ...(run.error === null ? {} : { error: errorOf(run.error) }),
-      usage: usageOf(usage),
+      usage: usageOf(yield* usage(run, head)),
       journalId: runtime.journalId,
       ...(session.definition.scenarios === undefined ? {} : { scripted: true }),
       ...(more ? { moreInterruptions: true } : {})
