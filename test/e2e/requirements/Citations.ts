@@ -2,7 +2,8 @@
  * Finds the rule ids that tests cite. Owns the form of a citation; does not own which ids exist.
  *
  * A citation stands in square brackets in a string literal, the name of a test: `"… [RUN-031]"`, `"… [RUN-031, RT-004]"`.
- * In a contract kit it may also be the value of `id` or `rule`, or a member of `rules`. Comments cite nothing.
+ * In a contract kit it may also be the value of `id` or `rule`, a member of `rules`, or the first argument of a call that
+ * makes a case (one id, or an array of them, before the case's title). Comments cite nothing.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { join, relative } from "node:path"
@@ -71,6 +72,14 @@ export const citationsOf = (file: string, source: string, kit: boolean): Citatio
     for (const text of texts) if (text !== undefined && ruleId.test(text)) cited.push({ id: text, file })
   }
 
+  /** `make("HRN-001", "title", …)`, `testCase(["STO-001"], "title", …)`. */
+  const made = (node: Record<string, unknown>): void => {
+    const [first, title]: ReadonlyArray<unknown> = Array.isArray(node["arguments"]) ? node["arguments"] : []
+    if (!isNode(first) || textOf(title) === undefined) return
+    const listed = first["type"] === "ArrayExpression" && Array.isArray(first["elements"]) ? first["elements"] : [first]
+    for (const text of listed.map(textOf)) if (text !== undefined && ruleId.test(text)) cited.push({ id: text, file })
+  }
+
   const visit = (node: unknown): void => {
     if (Array.isArray(node)) {
       for (const child of node) visit(child)
@@ -80,6 +89,7 @@ export const citationsOf = (file: string, source: string, kit: boolean): Citatio
     const text = textOf(node)
     if (text !== undefined) named(text)
     if (kit && node["type"] === "Property") field(node)
+    if (kit && node["type"] === "CallExpression") made(node)
     for (const child of Object.values(node)) if (typeof child === "object") visit(child)
   }
 

@@ -116,7 +116,7 @@ export const runRules: ReadonlyArray<Requirement> = [
     title: "keys go to the system's keychain or are refused",
     remains: "storing in a keychain comes with the keychain"
   },
-  { id: "RUN-227", title: "leaving the keychain deletes the entry", open: keychain },
+  { id: "RUN-227", title: "leaving the keychain deletes the entry", remains: keychain },
   { id: "RUN-228", title: "a provider that lost its key is not used openly" },
   { id: "RUN-229", title: "connections are views on providers of their name" },
   { id: "RUN-230", title: "removing a connection keeps its provider" },
@@ -178,7 +178,7 @@ export const runRules: ReadonlyArray<Requirement> = [
   // 13 Sessions
   { id: "RUN-350", title: "a session and its members are made together or not at all" },
   { id: "RUN-351", title: "the workspace is resolved once" },
-  { id: "RUN-352", title: "a worker-only agent leads no session", open: teams },
+  { id: "RUN-352", title: "a worker-only agent leads no session", remains: teams },
   { id: "RUN-353", title: "a model override is the session's own and checked" },
   { id: "RUN-354", title: "a member without a model is refused; scripted ones keep theirs" },
   { id: "RUN-355", title: "creation is idempotent under its id" },
@@ -190,7 +190,7 @@ export const runRules: ReadonlyArray<Requirement> = [
   { id: "RUN-363", title: "a target is a member and a named run the right one" },
   { id: "RUN-364", title: "a message approves nothing and waits for no run" },
   { id: "RUN-365", title: "a revoked grant asks again" },
-  { id: "RUN-366", title: "a worker's state is its own", open: teams },
+  { id: "RUN-366", title: "a worker's state is its own", remains: teams },
   // 14 Runs: start and receipts
   { id: "RUN-380", title: "early refusals leave the id unused" },
   { id: "RUN-381", title: "text is compared exactly" },
@@ -228,7 +228,7 @@ export const runRules: ReadonlyArray<Requirement> = [
   { id: "RUN-473", title: "a cancel at any moment leaves one terminal state" },
   { id: "RUN-474", title: "cancelling an idle session is empty and safe" },
   { id: "RUN-475", title: "the run is cancelled and deliveries are held" },
-  { id: "RUN-476", title: "a cancelled team takes no work again", open: teams },
+  { id: "RUN-476", title: "a cancelled team takes no work again", remains: teams },
   { id: "RUN-477", title: "close refuses busy members and is final" },
   { id: "RUN-478", title: "cancelling a worker is its own turn only", open: teams },
   // 18 Recovery and shutdown

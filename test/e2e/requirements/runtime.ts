@@ -18,7 +18,7 @@ export const runtimeRules: ReadonlyArray<Requirement> = [
     remains: "the `/browser` entry comes with the HTTP service"
   },
   { id: "RT-002", title: "`/harnesses` loads no harness SDK before a factory is used" },
-  { id: "RT-003", title: "a missing peer package fails its own harness only, by name and range", open: sdk },
+  { id: "RT-003", title: "a missing peer package fails its own harness only, by name and range", remains: sdk },
   {
     id: "RT-004",
     title: "the portable entries bundle for a browser",
@@ -170,8 +170,8 @@ export const runtimeRules: ReadonlyArray<Requirement> = [
   { id: "RT-241", title: "the policy is asked per event, in order, before delivery" },
   { id: "RT-242", title: "omitted events leave no mark" },
   { id: "RT-243", title: "termination hides the event and says so" },
-  { id: "RT-244", title: "a child stream is authorized as its root's", open: subagents },
-  { id: "RT-245", title: "children of another root never appear", open: subagents },
+  { id: "RT-244", title: "a child stream is authorized as its root's", remains: subagents },
+  { id: "RT-245", title: "children of another root never appear", remains: subagents },
   { id: "RT-246", title: "a policy that takes too long terminates" },
   { id: "RT-247", title: "no network face can claim to be internal", open: http },
   // 7.4 Interactions
@@ -208,7 +208,7 @@ export const runtimeRules: ReadonlyArray<Requirement> = [
   { id: "RT-293", title: "identity of a subagent never changes", open: subagents },
   { id: "RT-294", title: "a finished subagent stays finished", open: subagents },
   { id: "RT-295", title: "child session ids are minted by the runtime", open: subagents },
-  { id: "RT-296", title: "a child session takes no turns", open: subagents },
+  { id: "RT-296", title: "a child session takes no turns", remains: subagents },
   { id: "RT-297", title: "foreground rows settle with the parent turn", open: subagents },
   { id: "RT-298", title: "a row without transcript says so", open: subagents },
   { id: "RT-299", title: "keys and child ids are stable over restarts", open: subagents },
