@@ -9,7 +9,8 @@ import { outranks, projectEvent, titleText, type RowChange, type TurnContext } f
 import type { EventRow } from "./Rows.ts"
 import type { NewEntry, SessionPatch, StoreFailure } from "./RuntimeStore.ts"
 import type { SessionHead, StoreTx } from "./StoreTx.ts"
-import type { StoredSession, UsageRow } from "./Tables.ts"
+import type { StoredSession } from "./Tables.ts"
+import { putUsage } from "./Usage.ts"
 
 /** A session while a call writes to it. `patch` are the columns to write besides head and time of the last event. */
 export interface Work {
@@ -211,7 +212,7 @@ const applyChange = Effect.fnUntraced(function* (tx: StoreTx, work: Work, event:
       return
     }
     case "Usage":
-      yield* tx.put("usage", change.row satisfies UsageRow)
+      yield* putUsage(tx, change.row)
       return
   }
 })

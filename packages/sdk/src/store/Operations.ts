@@ -4,7 +4,7 @@
 import { Effect } from "effect"
 import { artifactBytes, putArtifact } from "./Artifacts.ts"
 import { openInteraction, resolveInteraction, withdrawInteractions } from "./InteractionWrites.ts"
-import { readHead, readMessages, readOpenTurns, readPage, readUsage } from "./Reads.ts"
+import { readHead, readMessages, readOpenTurns, readPage } from "./Reads.ts"
 import { OpFailed, type RuntimeStore, type StoreFailure, type StoreOp } from "./RuntimeStore.ts"
 import {
   acquireLease,
@@ -20,6 +20,7 @@ import {
 } from "./SessionWrites.ts"
 import type { StoreBackend, StoreTx } from "./StoreTx.ts"
 import { admit, append, settle, updateReceipt } from "./TurnWrites.ts"
+import { readUsage } from "./Usage.ts"
 
 /** The `ops` of a deletion: an array, or made for no value. */
 const opsOf = (ops: ReadonlyArray<StoreOp> | ((outcome: void) => ReadonlyArray<StoreOp>) | undefined) =>

@@ -18,6 +18,7 @@ import type {
 import type { Advertised, EventRow, InteractionRow, MessageInfo } from "./Rows.ts"
 import type { StoredSession, UsageRow } from "./Tables.ts"
 import { diffPart, mediaPart, textPart, toolPart } from "./Parts.ts"
+import { usageRef } from "./Usage.ts"
 
 /** The turn an event belongs to, or after whose end it arrived (RT-146). */
 export interface TurnContext {
@@ -273,18 +274,11 @@ export const projectEvent = (event: EventRow, turn: TurnContext | undefined): Re
     case "step-start":
       return made(event, turn, "step", (place) => ({ ...place, type: "step-start" }))
     case "response-start":
-      return [
-        {
-          _tag: "Usage",
-          row: {
-            sessionId: event.sessionId,
-            turnId: event.turnId ?? "",
-            sequence: event.seq,
-            observation: { kind: "round", responseId: payload.responseId, ...optional("attempt", payload.attempt) },
-            cost: null
-          }
-        }
-      ]
+      return usage(event, event.turnId ?? "", {
+        kind: "round",
+        responseId: payload.responseId,
+        ...optional("attempt", payload.attempt)
+      })
     case "response-retracted":
       return turn === undefined ? [] : [{ _tag: "Retract", turn, responseIds: payload.responseIds }]
     case "queue-update":
@@ -416,22 +410,30 @@ export const projectEvent = (event: EventRow, turn: TurnContext | undefined): Re
     case "usage":
       return payload.observation === undefined && payload.cost === undefined
         ? []
-        : [
-            {
-              _tag: "Usage",
-              row: {
-                sessionId: event.sessionId,
-                turnId: event.turnId ?? event.afterTurn ?? "",
-                sequence: event.seq,
-                observation: payload.observation ?? null,
-                cost: payload.cost ?? null
-              }
-            }
-          ]
+        : usage(event, event.turnId ?? event.afterTurn ?? "", payload.observation ?? null, payload.cost)
     default:
       return []
   }
 }
+
+const usage = (
+  event: EventRow,
+  turnId: string,
+  observation: UsageRow["observation"],
+  cost: UsageRow["cost"] = null
+): ReadonlyArray<RowChange> => [
+  {
+    _tag: "Usage",
+    row: {
+      sessionId: event.sessionId,
+      turnId,
+      sequence: event.seq,
+      ref: usageRef(observation),
+      observation,
+      cost
+    }
+  }
+]
 
 const asked = (
   event: EventRow,

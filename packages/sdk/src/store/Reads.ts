@@ -1,14 +1,12 @@
 /**
- * Reads that need more than one row: journal pages, messages with streaming parts folded from their deltas, usage.
+ * Reads that need more than one row: journal pages, messages with streaming parts folded from their deltas, open turns.
  */
-import type { EventPayload, MessagePart, TokenUsage } from "@tackroom/protocol/events"
+import type { EventPayload, MessagePart } from "@tackroom/protocol/events"
 import { Effect } from "effect"
 import { missing } from "./Append.ts"
 import { decodeEvent } from "./EventText.ts"
 import type { MessageRow, PartRow, TurnRow } from "./Rows.ts"
-import type { StoreFailure, UsageTotals } from "./RuntimeStore.ts"
 import type { StoreTx } from "./StoreTx.ts"
-import type { UsageRow } from "./Tables.ts"
 
 /** The most events one page may ask for. */
 const pageLimit = 1000
@@ -103,50 +101,3 @@ export const readOpenTurns = Effect.fnUntraced(function* (
   }
   return own
 })
-
-const add = (sum: number | null, value: number | null): number | null => (value === null ? sum : (sum ?? 0) + value)
-const grown = (value: number | null, before: number | null): number | null =>
-  value === null ? null : before === null || value < before ? value : value - before
-
-/**
- * Sums observations: a delta counts once per provider observation id, a cumulative report counts what it grew since the
- * last one of the same native session (a smaller value begins anew). Null stays null where nothing was reported.
- */
-const sumUsage = (rows: ReadonlyArray<UsageRow>, turnId: string | undefined): UsageTotals => {
-  let inputTokens: number | null = null
-  let outputTokens: number | null = null
-  let cachedInputTokens: number | null = null
-  const rounds = new Set<string>()
-  const seen = new Set<string>()
-  const cumulative = new Map<string, TokenUsage>()
-  for (const row of rows) {
-    const { observation } = row
-    if (observation === null) continue
-    const counts = turnId === undefined || row.turnId === turnId
-    if (observation.kind === "round") {
-      if (counts && (observation.attempt ?? 1) <= 1) rounds.add(`${row.turnId}\0${observation.responseId}`)
-      continue
-    }
-    const id = observation.providerObservationId
-    if (id !== undefined && observation.kind === "delta") {
-      if (seen.has(id)) continue
-      seen.add(id)
-    }
-    const stream = observation.nativeSessionId ?? ""
-    const before = observation.kind === "cumulative" ? cumulative.get(stream) : undefined
-    if (observation.kind === "cumulative") cumulative.set(stream, observation.tokens)
-    if (!counts) continue
-    inputTokens = add(inputTokens, grown(observation.tokens.input, before?.input ?? null))
-    outputTokens = add(outputTokens, grown(observation.tokens.output, before?.output ?? null))
-    cachedInputTokens = add(cachedInputTokens, grown(observation.tokens.cache.read, before?.cache.read ?? null))
-  }
-  return { inputTokens, outputTokens, cachedInputTokens, rounds: rounds.size }
-}
-
-/** Usage of a session or one of its turns. */
-export const readUsage = (
-  tx: StoreTx,
-  sessionId: string,
-  turnId: string | undefined
-): Effect.Effect<UsageTotals, StoreFailure> =>
-  Effect.map(tx.scan("usage", { where: { sessionId }, order: "sequence" }), (rows) => sumUsage(rows, turnId))

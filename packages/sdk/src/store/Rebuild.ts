@@ -7,9 +7,10 @@ import { applyEvents, begin, flush, patchSession } from "./Append.ts"
 import { makeMemoryTables } from "./memory/MemoryTables.ts"
 import { readMessages } from "./Reads.ts"
 import type { EventRow, InteractionRow, SessionRow, TurnRow } from "./Rows.ts"
-import type { OpFailed, StoreFailure } from "./RuntimeStore.ts"
+import type { OpFailed, StoreFailure, UsageTotals } from "./RuntimeStore.ts"
 import type { StoreTx } from "./StoreTx.ts"
 import { publicRow } from "./Tables.ts"
+import { readUsage } from "./Usage.ts"
 
 const none = (): Effect.Effect<never> => Effect.die(new Error("a rebuild runs no extension"))
 
@@ -35,6 +36,7 @@ export interface Rebuilt {
   readonly messages: Effect.Success<ReturnType<typeof readMessages>>
   readonly todos: ReadonlyArray<unknown>
   readonly interactions: ReadonlyArray<InteractionRow>
+  readonly usage: UsageTotals
 }
 
 /** Rebuilds the projected rows of one session from its stored row, its turns and its whole journal. */
@@ -83,7 +85,8 @@ export const rebuildSession = (
         session: publicRow(session),
         messages: yield* readMessages(tx, stored.id, { limit: Number.MAX_SAFE_INTEGER }),
         todos: (yield* tx.scan("todo", { where: { sessionId: stored.id }, order: "ordinal" })).map((todo) => todo.data),
-        interactions: yield* tx.scan("interaction", { where: { sessionId: stored.id }, order: "createdAt" })
+        interactions: yield* tx.scan("interaction", { where: { sessionId: stored.id }, order: "createdAt" }),
+        usage: yield* readUsage(tx, stored.id, undefined)
       }
     })
   )

@@ -22,6 +22,7 @@ import type {
   StartRow,
   TurnRow
 } from "./Rows.ts"
+import type { UsageTotals } from "./RuntimeStore.ts"
 
 /** What a column can hold. */
 export type ColumnValue = string | number | null
@@ -48,13 +49,23 @@ export interface RoundObservation {
   readonly attempt?: number
 }
 
-/** A report of usage or the begin of a round (`tr_usage`); `sequence` is the cursor of its event, `turnId` may be "". */
+/**
+ * A report of usage or the begin of a round (`tr_usage`); `sequence` is the cursor of its event, `turnId` may be "".
+ * Rows with one `ref` are reports of the same thing.
+ */
 export interface UsageRow {
   readonly sessionId: string
   readonly turnId: string
   readonly sequence: number
+  readonly ref: string | null
   readonly observation: UsageObservation | RoundObservation | null
   readonly cost: Cost | null
+}
+
+/** Usage of a turn so far, or of the whole session where `turnId` is "" (`tr_usage_total`). */
+export interface UsageTotalRow extends UsageTotals {
+  readonly sessionId: string
+  readonly turnId: string
 }
 
 /** A deleted session (`tr_tombstone`); `purged` once its rows are gone (RT-051). */
@@ -229,8 +240,17 @@ const definitions = {
     sessionId: "text",
     turnId: "text",
     sequence: "int",
+    ref: "text",
     observation: "json",
     cost: "json"
+  }),
+  usageTotal: table<UsageTotalRow>()("tr_usage_total", ["sessionId", "turnId"], {
+    sessionId: "text",
+    turnId: "text",
+    inputTokens: "int",
+    outputTokens: "int",
+    cachedInputTokens: "int",
+    rounds: "int"
   }),
   artifact: table<ArtifactRow>()("tr_artifact", ["id"], {
     id: "text",

@@ -40,6 +40,7 @@ export const rebuilds = Effect.fnUntraced(function* (store: RuntimeStore, sessio
   const shown = (rows: typeof rebuilt.interactions) =>
     rows.map(({ delivered: _delivered, nativeId: _nativeId, ...row }) => row)
   yield* same("rebuilt interactions", shown(rebuilt.interactions), shown(stored.interactions))
+  yield* same("rebuilt usage", rebuilt.usage, yield* store.usage(sessionId))
 })
 
 export const readCases = [
@@ -339,11 +340,26 @@ export const readCases = [
         entry({ type: "response-start", responseId: "r2" }, second.turnId),
         entry(seen({ kind: "cumulative", tokens: tokens(null, 130, 9), nativeSessionId: "n" }), second.turnId),
         entry({ type: "response-start", responseId: "r3" }, second.turnId),
-        entry(seen({ kind: "cumulative", tokens: tokens(null, 7, null), nativeSessionId: "n" }), second.turnId)
+        entry(seen({ kind: "cumulative", tokens: tokens(null, 7, null), nativeSessionId: "n" }), second.turnId),
+        entry(seen({ kind: "delta", tokens: tokens(10, 1, null), providerObservationId: "o1" }), second.turnId)
       ])
+      // What comes after its turn still counts for it, and what belongs to none counts for the session.
+      yield* store.appendUnfenced("ses_a", [
+        {
+          ...entry(seen({ kind: "delta", tokens: tokens(null, 2, null), providerObservationId: "o2" })),
+          afterTurn: first.turnId
+        },
+        entry(seen({ kind: "cumulative", tokens: tokens(3, null, null), nativeSessionId: "m" }))
+      ])
+      yield* same("no such turn", yield* store.usage("ses_a", "trn_none"), {
+        inputTokens: null,
+        outputTokens: null,
+        cachedInputTokens: null,
+        rounds: 0
+      })
       yield* same("first turn", yield* store.usage("ses_a", first.turnId), {
         inputTokens: 10,
-        outputTokens: 101,
+        outputTokens: 103,
         cachedInputTokens: 5,
         rounds: 1
       })
@@ -354,11 +370,12 @@ export const readCases = [
         rounds: 2
       })
       yield* same("session", yield* store.usage("ses_a"), {
-        inputTokens: 10,
-        outputTokens: 138,
+        inputTokens: 13,
+        outputTokens: 140,
         cachedInputTokens: 9,
         rounds: 3
       })
+      yield* rebuilds(store, "ses_a")
     })
   ),
 

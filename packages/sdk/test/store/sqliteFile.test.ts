@@ -69,7 +69,7 @@ describe("the file of a SQLite store", () => {
   it.live("migrations run once, the store's before the extensions', each under its name [STO-045]", () =>
     Effect.gen(function* () {
       const root = yield* madeStore()
-      assert.deepStrictEqual(migrationsOf(root), ["store/0001_tables"])
+      assert.deepStrictEqual(migrationsOf(root), ["store/0001_tables", "store/0002_usage_totals"])
       const second: SqliteStoreExtension = {
         ...notesForSqlite,
         migrations: [
@@ -84,7 +84,12 @@ describe("the file of a SQLite store", () => {
           )
         )
       }
-      assert.deepStrictEqual(migrationsOf(root), ["store/0001_tables", "notes/0001_note", "notes/0002_mark"])
+      assert.deepStrictEqual(migrationsOf(root), [
+        "store/0001_tables",
+        "store/0002_usage_totals",
+        "notes/0001_note",
+        "notes/0002_mark"
+      ])
       const store = yield* storeAt(root, { extensions: [notesForSqlite] })
       assert.deepStrictEqual(yield* note(store, "n"), { text: "kept", puts: 3 })
     })
@@ -153,7 +158,7 @@ describe("the file of a SQLite store", () => {
         const failure = yield* Effect.flip(store.open)
         assert.deepStrictEqual(
           failure._tag === "UnsupportedRuntimeStoreSchema" ? [failure.found, failure.wanted] : failure,
-          [found, "1.0"]
+          [found, "1.1"]
         )
         assert.strictEqual((yield* Effect.flip(store.head("ses_a")))._tag, "UnsupportedRuntimeStoreSchema")
         yield* store.close

@@ -44,7 +44,7 @@ export interface MemoryRuntimeStore extends RuntimeStore {
 }
 
 /** The schema version a memory store answers; it has no file to keep one in. */
-const schemaVersion = "1.0"
+const schemaVersion = "1.1"
 
 const random = (bytes: number): Uint8Array => crypto.getRandomValues(new Uint8Array(bytes))
 

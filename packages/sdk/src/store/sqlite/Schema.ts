@@ -13,7 +13,7 @@ export interface Migration {
 
 /** Major and minor version after all of {@link migrations}; a minor step only adds (STO-045). */
 export const schemaMajor = 1
-export const schemaMinor = 0
+export const schemaMinor = 1
 
 /** The name under which the store's own migrations are recorded. */
 export const storeName = "store"
@@ -248,6 +248,26 @@ CREATE INDEX tr_tombstone_changed ON tr_tombstone (changed);
 CREATE INDEX tr_tombstone_open ON tr_tombstone (session_id) WHERE purged = 0;
 `
 
+const usageTotals = `
+ALTER TABLE tr_usage ADD COLUMN ref TEXT;
+UPDATE tr_usage SET ref = CASE json_extract(observation, '$.kind')
+  WHEN 'round' THEN 'round:' || json_extract(observation, '$.responseId')
+  WHEN 'cumulative' THEN 'cumulative:' || coalesce(json_extract(observation, '$.nativeSessionId'), '')
+  WHEN 'delta' THEN 'delta:' || json_extract(observation, '$.providerObservationId')
+END;
+CREATE INDEX tr_usage_ref ON tr_usage (session_id, ref, sequence) WHERE ref IS NOT NULL;
+
+CREATE TABLE tr_usage_total (
+  session_id TEXT NOT NULL,
+  turn_id TEXT NOT NULL,
+  input_tokens INTEGER,
+  output_tokens INTEGER,
+  cached_input_tokens INTEGER,
+  rounds INTEGER NOT NULL,
+  PRIMARY KEY (session_id, turn_id)
+) STRICT, WITHOUT ROWID;
+`
+
 /** The tables every store has before its first migration. */
 export const bootstrap = `
 CREATE TABLE tr_meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -259,4 +279,7 @@ CREATE TABLE tr_migration (
 `
 
 /** The store's own migrations, oldest first. */
-export const migrations: ReadonlyArray<Migration> = [{ id: "0001", name: "tables", sql: tables }]
+export const migrations: ReadonlyArray<Migration> = [
+  { id: "0001", name: "tables", sql: tables },
+  { id: "0002", name: "usage_totals", sql: usageTotals }
+]

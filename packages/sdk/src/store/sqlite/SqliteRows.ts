@@ -78,6 +78,7 @@ const ofSession = [
   "tr_start",
   "tr_todo",
   "tr_usage",
+  "tr_usage_total",
   "tr_part",
   "tr_message",
   "tr_receipt",
