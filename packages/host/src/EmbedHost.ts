@@ -5,7 +5,7 @@
  * installs no signal handler and ends no process of the caller. Closing leaves running turns to recovery.
  */
 import { toErrorObject, type ErrorObject, type HostConfig } from "@tackroom/protocol/run"
-import { Cause, Effect, Exit, Option, Scope } from "effect"
+import { Cause, Effect, Exit, Logger, Option, Scope } from "effect"
 import { makeCounters, snapshot } from "./faces/stdio/Counters.ts"
 import { embed, makePrepare } from "./faces/stdio/Dispatch.ts"
 import * as Host from "./Host.ts"
@@ -31,12 +31,24 @@ export interface EmbedOptions extends Pick<Host.HostOptions, "version" | "enviro
   /** Default true: be the one host of the state directory. */
   readonly lock?: boolean
   readonly decide?: Host.HostOptions["decide"]
+  /** Takes the host's log lines, none with a secret or content; without it they go nowhere. */
+  readonly onLog?: (line: { readonly level: string; readonly message: string }) => void
 }
+
+/** The caller's process is not ours to write to: what the host logs goes to the caller or nowhere. */
+const logging = (onLog: EmbedOptions["onLog"]) =>
+  Logger.layer([
+    Logger.make<unknown, void>(({ logLevel, message }) => {
+      const texts = (Array.isArray(message) ? message : [message]).filter((part) => typeof part === "string")
+      onLog?.({ level: logLevel, message: texts.join(" ") })
+    })
+  ])
 
 /** Opens a host in this process. */
 export const embedHost = async (config: HostConfig, options: EmbedOptions): Promise<EmbeddedHost> => {
   const scope = Effect.runSync(Scope.make())
   const counters = makeCounters()
+  const log = logging(options.onLog)
   const opened = await Effect.runPromiseExit(
     Scope.provide(
       Host.open(
@@ -51,7 +63,7 @@ export const embedHost = async (config: HostConfig, options: EmbedOptions): Prom
         }
       ),
       scope
-    )
+    ).pipe(Effect.provide(log))
   )
   if (Exit.isFailure(opened)) {
     await Effect.runPromise(Scope.close(scope, opened))
@@ -59,14 +71,11 @@ export const embedHost = async (config: HostConfig, options: EmbedOptions): Prom
   }
   const host = opened.value
   const { capabilities, handlers, waits } = host.methods
-  const call = embed(makePrepare({ handlers, waits, capabilities }))
+  const call = embed(makePrepare({ handlers, waits, capabilities }), host.initialized)
   return {
     call: async (method, params) => {
-      const exit = await Effect.runPromiseExit(call(method, params))
-      if (Exit.isSuccess(exit)) {
-        if (method === "initialize") host.initialized()
-        return exit.value
-      }
+      const exit = await Effect.runPromiseExit(Effect.provide(call(method, params), log))
+      if (Exit.isSuccess(exit)) return exit.value
       const failure = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
       throw failure === undefined ? Cause.squash(exit.cause) : new EmbeddedFailure(toErrorObject(failure))
     },

@@ -12,13 +12,18 @@ import {
   ProviderUnavailable,
   StartupFailed,
   type Counters,
-  type Failure as RunFailure,
   type HostConfig
 } from "@tackroom/protocol/run"
-import type { Interaction, TurnOutcome } from "@tackroom/protocol/events"
-import type { PolicyDecision, RuntimeStore, SessionRow, StoreOp, TurnRow } from "@tackroom/sdk/effect"
+import type { Interaction } from "@tackroom/protocol/events"
+import type { PolicyDecision, RuntimeStore } from "@tackroom/sdk/effect"
 import { AgentRuntime, Hub, type KnownSecrets, Recovery, Secrets } from "@tackroom/sdk/effect"
-import { makeProcessOwner, ProcessOwner, type ProcessOwnerService } from "@tackroom/sdk/process"
+import {
+  isSameProcess,
+  makeProcessOwner,
+  ProcessOwner,
+  startTime,
+  type ProcessOwnerService
+} from "@tackroom/sdk/process"
 import { loadScenario } from "@tackroom/sdk/scenario"
 import { createSqliteRuntimeStore } from "@tackroom/sdk/stores/sqlite"
 import { Clock, Context, Effect, Exit, FiberSet, Layer, Scope } from "effect"
@@ -33,10 +38,11 @@ import { native } from "./native/NativeHarness.ts"
 import * as Changes from "./runs/Changes.ts"
 import type { HostSession, KeptDefinition } from "./runs/HostRows.ts"
 import * as HostRuntime from "./runs/HostRuntime.ts"
-import { hostStore, op } from "./runs/HostStore.ts"
+import { hostStore } from "./runs/HostStore.ts"
 import { hostTables } from "./runs/HostTables.ts"
 import * as Policy from "./runs/Policy.ts"
 import * as Resumption from "./runs/Resumption.ts"
+import { settleOps } from "./runs/RunEnding.ts"
 import * as Runs from "./runs/Runs.ts"
 import * as Sessions from "./runs/Sessions.ts"
 import type { Configuration } from "./state/Configuration.ts"
@@ -106,53 +112,6 @@ const refuseLater = (config: HostConfig): StartupFailed | undefined => {
   return undefined
 }
 
-/** A failed turn in the words of the run protocol (AGT-202). */
-export const failureOf = (outcome: Extract<TurnOutcome, { readonly status: "failed" }>): RunFailure => {
-  const { code, errorClass } = outcome.error
-  switch (code) {
-    case "truncated":
-    case "budget":
-    case "not_accepted":
-    case "timeout":
-      return code
-    case "harness_timeout":
-      return "timeout"
-    case "turn_interrupted":
-      return "interrupted"
-    case "harness_error":
-      if (errorClass === "credential") return "credentials_missing"
-      return errorClass === "workspace" ? "sandbox_unavailable" : "model_error"
-    default:
-      return "internal"
-  }
-}
-
-/** The end of a run, in the transaction that settles its turn (RUN-416, RUN-417). */
-const settleOps =
-  (redact: <A>(value: A) => A) =>
-  (settled: {
-    readonly session: SessionRow
-    readonly turn: TurnRow
-    readonly outcome: TurnOutcome
-    readonly head: number
-    readonly lastText: string | undefined
-  }): ReadonlyArray<StoreOp> => {
-    const { head, lastText, outcome, session, turn } = settled
-    const failed = outcome.status === "failed" ? outcome : undefined
-    return [
-      op("endRun", {
-        sessionId: session.id,
-        turnId: turn.id,
-        status: outcome.status,
-        failure: failed === undefined ? null : failureOf(failed),
-        output: lastText === undefined ? (outcome.status === "completed" ? "" : null) : redact(lastText),
-        error: failed === undefined ? null : { message: redact(failed.error.message), kind: failed.error.code },
-        endCursors: { [session.id]: head },
-        endedAt: Date.parse(outcome.completedAt)
-      })
-    ]
-  }
-
 const storageFailed = (root: string, cause: RuntimeError) =>
   new StartupFailed({ reason: "storage", path: root, detail: cause.message })
 
@@ -176,7 +135,14 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     if (later !== undefined) return yield* later
     const limits = effectiveLimits(config.limits)
     const state = yield* StateDirectory.open(config.stateDir, { lock: options.lock })
-    const catalog = yield* Catalog.open(path.join(state.path, "sdk-agents.sqlite"))
+    const catalog = yield* Catalog.open(path.join(state.path, "sdk-agents.sqlite"), {
+      // A command-line face reads the catalogs of the host and writes none (D-8).
+      readOnly: !options.lock,
+      without: {
+        agents: options.lock ? [] : (config.agents ?? []).map((agent) => agent.id),
+        providers: options.lock ? [] : (config.providers ?? []).map((provider) => provider.name)
+      }
+    })
     const tools = makeTools({ shellSecondsMax: limits.shellTimeoutSMax })
     const agents = yield* Agents.make({
       catalog,
@@ -195,13 +161,12 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     const rows = hostStore(store)
 
     const owner = makeProcessOwner({
-      instanceId: state.hostId,
+      instanceId: instanceOf({ pid: process.pid, started: startTime(process.pid) ?? "" }),
       environment: options.environment,
       records: { add: (record) => store.addProcess(record), remove: (id) => store.removeProcess(id) }
     })
     yield* Effect.acquireRelease(Effect.succeed(owner), () => owner.dispose)
-    if (options.lock)
-      yield* reap(store, owner, state.hostId).pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
+    if (options.lock) yield* reap(store, owner).pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
     const runner = yield* ToolRunner.make({
       command: config.runner ?? options.runner.command,
       args: config.runner === undefined ? options.runner.args : ["tool-runner"],
@@ -337,9 +302,18 @@ const canAsk = (providers: Providers.Providers) => (session: HostSession) => pro
 const catalogFailed = (root: string) => (cause: { readonly message: string }) =>
   Effect.fail(new StartupFailed({ reason: "storage", path: root, detail: cause.message }))
 
-/** Ends what an earlier host left running, and forgets it (RUN-090). */
-const reap = Effect.fnUntraced(function* (store: RuntimeStore, owner: ProcessOwnerService, hostId: string) {
-  const left = (yield* store.processes).filter((record) => record.instanceId === hostId)
+/** The process that started a child, in the child's record: pid and start time, so that a reused pid is not taken for it. */
+const instanceOf = (identity: { readonly pid: number; readonly started: string }): string =>
+  `ins_${identity.pid}_${identity.started}`
+
+const isAlive = (instance: string): boolean => {
+  const [, pid, ...started] = instance.split("_")
+  return isSameProcess({ pid: Number(pid), started: started.join("_") })
+}
+
+/** Ends what an earlier process left running, and forgets it (RUN-090). Children of a face that still runs are its own. */
+const reap = Effect.fnUntraced(function* (store: RuntimeStore, owner: ProcessOwnerService) {
+  const left = (yield* store.processes).filter((record) => !isAlive(record.instanceId))
   if (left.length === 0) return
   yield* owner.reap(left)
   yield* Effect.forEach(left, (record) => store.removeProcess(record.id), { discard: true })

@@ -51,9 +51,20 @@ const written = (operation: string, work: () => void): Effect.Effect<void, Stora
     catch: () => new StorageFailed({ store: "catalog", operation, outcome: "not_written" })
   })
 
+export interface CatalogOptions {
+  /** What is put is not kept. */
+  readonly readOnly: boolean
+  /** Saved agents and providers that are not taken over: the configuration names them itself. */
+  readonly without: { readonly agents: ReadonlyArray<string>; readonly providers: ReadonlyArray<string> }
+}
+
 /** Opens the file, making it when it is not there, for the life of the scope. */
-export const open = (file: string): Effect.Effect<Catalog, StartupFailed, Scope.Scope> =>
+export const open = (
+  file: string,
+  options: CatalogOptions = { readOnly: false, without: { agents: [], providers: [] } }
+): Effect.Effect<Catalog, StartupFailed, Scope.Scope> =>
   Effect.map(openDatabase(file, migrations), (db: OpenDatabase) => {
+    const { readOnly, without } = options
     const agents = db.prepare<[], { readonly definition: string }>("SELECT definition FROM agent ORDER BY ordinal")
     const putAgent = db.prepare<[string, string]>(
       "INSERT INTO agent (id, definition, ordinal) VALUES (?, ?, (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM agent))"
@@ -65,20 +76,31 @@ export const open = (file: string): Effect.Effect<Catalog, StartupFailed, Scope.
        ON CONFLICT (name) DO UPDATE SET had_credentials = excluded.had_credentials`
     )
     return {
-      agents: () => agents.all().map((row) => JSON.parse(row.definition) as FullAgentDefinition),
+      agents: () =>
+        agents
+          .all()
+          .map((row) => JSON.parse(row.definition) as FullAgentDefinition)
+          .filter((definition) => !without.agents.includes(definition.id)),
       putAgent: (definition) =>
-        written("agent/register", () => putAgent.run(definition.id, JSON.stringify(definition))),
+        readOnly
+          ? Effect.void
+          : written("agent/register", () => putAgent.run(definition.id, JSON.stringify(definition))),
       providers: () =>
-        providers.all().map((row) => ({
-          name: row.name,
-          api: row.api,
-          baseUrl: row.base_url,
-          scenario: row.scenario,
-          hadCredentials: row.had_credentials === 1
-        })),
+        providers
+          .all()
+          .map((row) => ({
+            name: row.name,
+            api: row.api,
+            baseUrl: row.base_url,
+            scenario: row.scenario,
+            hadCredentials: row.had_credentials === 1
+          }))
+          .filter((record) => !without.providers.includes(record.name)),
       putProvider: (record) =>
-        written("provider/set", () =>
-          putProvider.run(record.name, record.api, record.baseUrl, record.scenario, record.hadCredentials ? 1 : 0)
-        )
+        readOnly
+          ? Effect.void
+          : written("provider/set", () =>
+              putProvider.run(record.name, record.api, record.baseUrl, record.scenario, record.hadCredentials ? 1 : 0)
+            )
     }
   })

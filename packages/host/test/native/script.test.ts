@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import type { TurnOutcome } from "@tackroom/protocol/events"
 import { Effect } from "effect"
-import { failureOf } from "../../src/Host.ts"
+import { failureOf } from "../../src/runs/RunEnding.ts"
 import {
   agent,
   at,
