@@ -18,14 +18,22 @@ const call = (tool: string, args: object) => ({ call: { tool, arguments: args } 
 
 const scenario = (pause: number) => ({
   default: [
-    [{ thinking: "A list." }, { text: "I look first — é𝄞." }, call("files.read", { path: "notes.txt" })],
+    [
+      { thinking: "A list." },
+      { delay_ms: 40 },
+      { text: "I look first" },
+      // Long enough for what is said to be journaled before the response is complete.
+      { delay_ms: 40 },
+      { text: " — é𝄞." },
+      call("files.read", { path: "notes.txt" })
+    ],
     [
       { text: "Then I write." },
       call("files.write", { path: "list.md", content: "- tent" }),
       call("shell.run", { command: `echo ran >> lines; echo out; sleep ${pause}` })
     ],
     [call("ask_user", { question: "Which year?" })],
-    [{ text: output }, { usage: { input: 10, output: 5 } }]
+    [{ text: "Done:" }, { delay_ms: 40 }, { text: " list.md" }, { usage: { input: 10, output: 5 } }]
   ]
 })
 

@@ -60,6 +60,13 @@ export const proveJournal = (events: ReadonlyArray<Loose>, plan: Plan): void => 
     [],
     "nothing of the turn after its terminal event"
   )
+  const retracted = new Set(of("response-retracted").flatMap((event) => event.response_ids))
+  const complete = new Set(of("usage").map((event) => event.observation.provider_observation_id))
+  const responses = of("response-start").map((event) => event.response_id)
+  assert.strictEqual(new Set(responses).size, responses.length, "a repeated model step is a response of its own")
+  for (const response_id of responses) {
+    assert.notStrictEqual(retracted.has(response_id), complete.has(response_id), "a response is complete or retracted")
+  }
   for (const start of of("tool-start")) {
     const own = events.filter((event) => event.tool_call_id === start.tool_call_id)
     assert.strictEqual(own.filter(isEnd).length, 1, `one end of ${start.tool_call_id}`)
