@@ -123,13 +123,13 @@ describe("a full disk", () => {
     await proveAfterwards(lab, accepted, shown)
   })
 
-  it("of a small file system: the same, and the host goes on by itself when there is room [RUN-064, STO-048]", async () => {
+  it("of a small file system: the same, and the host goes on by itself when there is room [RUN-064, STO-048]", async (context) => {
     const lab = makeEchoLab()
     mkdirSync(lab.stateDir, { mode: 0o700 })
     const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs", lab.stateDir]).status === 0
     if (mounted) onTestFinished(() => void execFileSync("umount", ["-l", lab.stateDir]))
-    // Where nothing may be mounted, a file that eats the room of nobody else cannot be had: the first case stands alone.
-    if (!mounted) return
+    // A disk of one's own cannot be had everywhere; then the first case stands alone.
+    if (!mounted) return context.skip("nothing may be mounted here")
     const host = await lab.open()
     const id = await openSession(host, lab)
     const { accepted, shown } = await proveFull(host, id)
@@ -174,15 +174,16 @@ describe("a torn end of the write-ahead log", () => {
       assert.isAtLeast(stored.length, name.endsWith("behind it") ? events.length : 1, name)
     }
     writeFileSync(walPath(lab.stateDir), wal.subarray(0, wal.length - 1))
+    const left = readStored(lab.stateDir).events.get(id)?.length ?? 0
     const next = await lab.open()
     let end = await next.call("run/wait", { session_id: id, wait_ms: 5_000 })
     while (end.status === "running") end = await next.call("run/wait", { session_id: id, wait_ms: 5_000 })
     assert.deepStrictEqual([end.status, end.final_output], ["completed", "one"])
     const again = await readAll(next, id)
-    const kept = again.slice(0, 8).map((event) => JSON.stringify(event))
+    const kept = again.slice(0, left).map((event) => JSON.stringify(event))
     assert.deepStrictEqual(
       kept,
-      events.slice(0, 8).map((event) => JSON.stringify(event))
+      events.slice(0, left).map((event) => JSON.stringify(event))
     )
     await next.close()
   })
