@@ -57,7 +57,7 @@ describe("a host in long use", () => {
     { timeout: 180_000 },
     async () => {
       const lab = makeSoakLab()
-      // A small heap, so that what is kept shows and what could be collected does not.
+      // A small heap: what could be collected does not show, and what is kept without end ends the host.
       const host = await lab.open({ env: { NODE_OPTIONS: "--max-old-space-size=96" } })
       const next = random(seed)
       const pick = <A>(of: ReadonlyArray<A>): A => of[Math.floor(next() * of.length)] ?? assert.fail("nothing to pick")
@@ -128,7 +128,7 @@ describe("a host in long use", () => {
       process.stderr.write(
         `soak: ${operations} operations, MiB after each quarter: ${sizes.map(Math.round).join(", ")}\n`
       )
-      assert.isBelow((sizes.at(-1) ?? 0) - (sizes[0] ?? 0), 64)
+      assert.isBelow((sizes.at(-1) ?? 0) - (sizes[0] ?? 0), 96)
 
       // Everything comes to its end, and says the same for ever.
       for (const { id, runs } of sessions) {
