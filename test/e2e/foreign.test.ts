@@ -138,7 +138,7 @@ const hasPython = spawnSync("python3", ["--version"]).status === 0
 describe("a client in Python", () => {
   it("drives a whole run as printed in the documents [RUN-001, RUN-410, RUN-440]", async (context) => {
     if (!hasPython) {
-      if (process.env["CI"] === "true") assert.fail("python3 is not installed here, and this test needs it")
+      if ((process.env["CI"] ?? "") !== "") assert.fail("python3 is not installed here, and this test needs it")
       return context.skip("python3 is not installed here")
     }
     const lab = makeWriterLab()
