@@ -17,6 +17,7 @@
 import { Effect, Schema } from "effect"
 import { PermissionResolution, QuestionResolution, WithdrawalReason } from "./events/Interaction.ts"
 import { QueueList, SessionPhase } from "./events/Session.ts"
+import { lazyClass, lazySchema } from "./internal/Lazy.ts"
 
 const text = Schema.String
 const optional = Schema.optionalKey
@@ -35,29 +36,30 @@ const define =
     tag: Tag,
     code: Code,
     row: Row<Fields>
-  ) => {
-    const fields = {
-      code: Schema.Literal(code).pipe(Schema.withConstructorDefault(Effect.succeed(code))),
-      message: text.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
-      retryable: Schema.Boolean.pipe(Schema.withConstructorDefault(Effect.succeed(row.retryable ?? false))),
-      status: Schema.Literal(row.status).pipe(Schema.withConstructorDefault(Effect.succeed(row.status))),
-      ...row.fields
-    }
-    const Base = Schema.TaggedError<Self>(`Runtime${tag}Error`)(tag, fields, { httpApiStatus: row.status } as never)
-    type Props = Partial<Record<string, unknown>>
-    class WithMessage extends (Base as unknown as new (props: Props, options?: unknown) => object) {
-      constructor(props: Props = {}, options?: unknown) {
-        super(
-          props["message"] === undefined
-            ? { ...props, message: row.message(props as Schema.Struct.Type<Fields>) }
-            : props,
-          options
-        )
+  ) =>
+    lazyClass(() => {
+      const fields = {
+        code: Schema.Literal(code).pipe(Schema.withConstructorDefault(Effect.succeed(code))),
+        message: text.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
+        retryable: Schema.Boolean.pipe(Schema.withConstructorDefault(Effect.succeed(row.retryable ?? false))),
+        status: Schema.Literal(row.status).pipe(Schema.withConstructorDefault(Effect.succeed(row.status))),
+        ...row.fields
       }
-    }
-    Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true })
-    return WithMessage as unknown as typeof Base
-  }
+      const Base = Schema.TaggedError<Self>(`Runtime${tag}Error`)(tag, fields, { httpApiStatus: row.status } as never)
+      type Props = Partial<Record<string, unknown>>
+      class WithMessage extends (Base as unknown as new (props: Props, options?: unknown) => object) {
+        constructor(props: Props = {}, options?: unknown) {
+          super(
+            props["message"] === undefined
+              ? { ...props, message: row.message(props as Schema.Struct.Type<Fields>) }
+              : props,
+            options
+          )
+        }
+      }
+      Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true })
+      return WithMessage as unknown as typeof Base
+    })
 
 const quote = (value: string | undefined, otherwise: string): string => (value === undefined ? otherwise : `"${value}"`)
 const because = (reason: string | undefined): string => (reason === undefined ? "" : `: ${reason}`)
@@ -757,9 +759,11 @@ export type RuntimeError = InstanceType<(typeof runtimeErrors)[RuntimeErrorCode]
 export type RuntimeErrorOf<Code extends RuntimeErrorCode> = InstanceType<(typeof runtimeErrors)[Code]>
 
 /** Any error of the runtime, as it is encoded on a wire and decoded to its class. @since 0.1.0 */
-export const RuntimeError: Schema.Codec<RuntimeError, unknown> = Schema.Union(
-  Object.values(runtimeErrors) as ReadonlyArray<unknown> as ReadonlyArray<Schema.Codec<RuntimeError, unknown>>
-).annotate({ identifier: "RuntimeError" })
+export const RuntimeError: Schema.Codec<RuntimeError, unknown> = lazySchema(() =>
+  Schema.Union(
+    Object.values(runtimeErrors) as ReadonlyArray<unknown> as ReadonlyArray<Schema.Codec<RuntimeError, unknown>>
+  ).annotate({ identifier: "RuntimeError" })
+)
 
 /** All codes, in the order of the table. @since 0.1.0 */
 export const runtimeErrorCodes = Object.keys(runtimeErrors) as ReadonlyArray<RuntimeErrorCode>

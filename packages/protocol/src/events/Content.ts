@@ -6,22 +6,27 @@
  */
 import { Schema } from "effect"
 import { ArtifactId } from "../Ids.ts"
+import { lazySchema } from "../internal/Lazy.ts"
 
 /**
  * A time: ISO 8601 in UTC with milliseconds, `2026-01-31T12:00:00.000Z`.
  *
  * @since 0.1.0
  */
-export const Timestamp = Schema.String.check(
-  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u)
-).annotate({ identifier: "Timestamp", expected: "a UTC time like 2026-01-31T12:00:00.000Z" })
-
+export const Timestamp = lazySchema(() =>
+  Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u)).annotate({
+    identifier: "Timestamp",
+    expected: "a UTC time like 2026-01-31T12:00:00.000Z"
+  })
+)
 /**
  * How a harness is reached.
  *
  * @since 0.1.0
  */
-export const HarnessAccess = Schema.Literals(["native", "acp", "connection"]).annotate({ identifier: "HarnessAccess" })
+export const HarnessAccess = lazySchema(() =>
+  Schema.Literals(["native", "acp", "connection"]).annotate({ identifier: "HarnessAccess" })
+)
 /** @since 0.1.0 */
 export type HarnessAccess = typeof HarnessAccess.Type
 
@@ -30,9 +35,11 @@ export type HarnessAccess = typeof HarnessAccess.Type
  *
  * @since 0.1.0
  */
-export const HarnessRef = Schema.Struct({ id: Schema.String, access: HarnessAccess }).annotate({
-  identifier: "HarnessRef"
-})
+export const HarnessRef = lazySchema(() =>
+  Schema.Struct({ id: Schema.String, access: HarnessAccess }).annotate({
+    identifier: "HarnessRef"
+  })
+)
 /** @since 0.1.0 */
 export type HarnessRef = typeof HarnessRef.Type
 
@@ -41,9 +48,11 @@ export type HarnessRef = typeof HarnessRef.Type
  *
  * @since 0.1.0
  */
-export const ModelRef = Schema.Struct({ providerID: Schema.String, modelID: Schema.String }).annotate({
-  identifier: "ModelRef"
-})
+export const ModelRef = lazySchema(() =>
+  Schema.Struct({ providerID: Schema.String, modelID: Schema.String }).annotate({
+    identifier: "ModelRef"
+  })
+)
 /** @since 0.1.0 */
 export type ModelRef = typeof ModelRef.Type
 
@@ -52,19 +61,23 @@ export type ModelRef = typeof ModelRef.Type
  *
  * @since 0.1.0
  */
-export const Author = Schema.Struct({
-  id: Schema.String,
-  name: Schema.String,
-  kind: Schema.Literals(["human", "agent"]),
-  avatarUrl: Schema.optionalKey(Schema.String)
-}).annotate({ identifier: "Author" })
+export const Author = lazySchema(() =>
+  Schema.Struct({
+    id: Schema.String,
+    name: Schema.String,
+    kind: Schema.Literals(["human", "agent"]),
+    avatarUrl: Schema.optionalKey(Schema.String)
+  }).annotate({ identifier: "Author" })
+)
 /** @since 0.1.0 */
 export type Author = typeof Author.Type
 
 /** Text of a prompt. @since 0.1.0 */
-export const TextPromptPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }).annotate({
-  identifier: "TextPromptPart"
-})
+export const TextPromptPart = lazySchema(() =>
+  Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }).annotate({
+    identifier: "TextPromptPart"
+  })
+)
 /** @since 0.1.0 */
 export type TextPromptPart = typeof TextPromptPart.Type
 
@@ -74,21 +87,25 @@ export type TextPromptPart = typeof TextPromptPart.Type
  *
  * @since 0.1.0
  */
-export const FilePromptPart = Schema.Struct({
-  type: Schema.Literal("file"),
-  mime: Schema.String,
-  filename: Schema.optionalKey(Schema.String),
-  url: Schema.optionalKey(Schema.String),
-  artifactId: Schema.optionalKey(ArtifactId),
-  data: Schema.optionalKey(Schema.String)
-}).annotate({ identifier: "FilePromptPart" })
+export const FilePromptPart = lazySchema(() =>
+  Schema.Struct({
+    type: Schema.Literal("file"),
+    mime: Schema.String,
+    filename: Schema.optionalKey(Schema.String),
+    url: Schema.optionalKey(Schema.String),
+    artifactId: Schema.optionalKey(ArtifactId),
+    data: Schema.optionalKey(Schema.String)
+  }).annotate({ identifier: "FilePromptPart" })
+)
 /** @since 0.1.0 */
 export type FilePromptPart = typeof FilePromptPart.Type
 
 /** A mention of an agent in a prompt. @since 0.1.0 */
-export const AgentPromptPart = Schema.Struct({ type: Schema.Literal("agent"), name: Schema.String }).annotate({
-  identifier: "AgentPromptPart"
-})
+export const AgentPromptPart = lazySchema(() =>
+  Schema.Struct({ type: Schema.Literal("agent"), name: Schema.String }).annotate({
+    identifier: "AgentPromptPart"
+  })
+)
 /** @since 0.1.0 */
 export type AgentPromptPart = typeof AgentPromptPart.Type
 
@@ -97,9 +114,11 @@ export type AgentPromptPart = typeof AgentPromptPart.Type
  *
  * @since 0.1.0
  */
-export const PromptPart = Schema.Union([TextPromptPart, FilePromptPart, AgentPromptPart]).annotate({
-  identifier: "PromptPart"
-})
+export const PromptPart = lazySchema(() =>
+  Schema.Union([TextPromptPart, FilePromptPart, AgentPromptPart]).annotate({
+    identifier: "PromptPart"
+  })
+)
 /** @since 0.1.0 */
 export type PromptPart = typeof PromptPart.Type
 
@@ -108,12 +127,14 @@ export type PromptPart = typeof PromptPart.Type
  *
  * @since 0.1.0
  */
-export const OutputFormat = Schema.Struct({
-  type: Schema.Literal("json_schema"),
-  name: Schema.String,
-  schema: Schema.Json,
-  strict: Schema.optionalKey(Schema.Boolean)
-}).annotate({ identifier: "OutputFormat" })
+export const OutputFormat = lazySchema(() =>
+  Schema.Struct({
+    type: Schema.Literal("json_schema"),
+    name: Schema.String,
+    schema: Schema.Json,
+    strict: Schema.optionalKey(Schema.Boolean)
+  }).annotate({ identifier: "OutputFormat" })
+)
 /** @since 0.1.0 */
 export type OutputFormat = typeof OutputFormat.Type
 
@@ -123,23 +144,25 @@ export type OutputFormat = typeof OutputFormat.Type
  *
  * @since 0.1.0
  */
-export const PromptInput = Schema.Struct({
-  text: Schema.optionalKey(Schema.String),
-  parts: Schema.optionalKey(Schema.Array(PromptPart)),
-  messageId: Schema.optionalKey(Schema.String),
-  agent: Schema.optionalKey(Schema.String),
-  model: Schema.optionalKey(ModelRef),
-  variant: Schema.optionalKey(Schema.String),
-  system: Schema.optionalKey(Schema.String),
-  tools: Schema.optionalKey(Schema.Record(Schema.String, Schema.Boolean)),
-  format: Schema.optionalKey(OutputFormat),
-  permissionMode: Schema.optionalKey(Schema.String),
-  author: Schema.optionalKey(Author),
-  delivery: Schema.optionalKey(Schema.Literals(["steer", "queue"])),
-  actorId: Schema.optionalKey(Schema.String),
-  actorKind: Schema.optionalKey(Schema.Literals(["human", "agent"])),
-  allowFreshContext: Schema.optionalKey(Schema.Boolean)
-}).annotate({ identifier: "PromptInput" })
+export const PromptInput = lazySchema(() =>
+  Schema.Struct({
+    text: Schema.optionalKey(Schema.String),
+    parts: Schema.optionalKey(Schema.Array(PromptPart)),
+    messageId: Schema.optionalKey(Schema.String),
+    agent: Schema.optionalKey(Schema.String),
+    model: Schema.optionalKey(ModelRef),
+    variant: Schema.optionalKey(Schema.String),
+    system: Schema.optionalKey(Schema.String),
+    tools: Schema.optionalKey(Schema.Record(Schema.String, Schema.Boolean)),
+    format: Schema.optionalKey(OutputFormat),
+    permissionMode: Schema.optionalKey(Schema.String),
+    author: Schema.optionalKey(Author),
+    delivery: Schema.optionalKey(Schema.Literals(["steer", "queue"])),
+    actorId: Schema.optionalKey(Schema.String),
+    actorKind: Schema.optionalKey(Schema.Literals(["human", "agent"])),
+    allowFreshContext: Schema.optionalKey(Schema.Boolean)
+  }).annotate({ identifier: "PromptInput" })
+)
 /** @since 0.1.0 */
 export type PromptInput = typeof PromptInput.Type
 
@@ -151,12 +174,14 @@ const Count = Schema.NullOr(Schema.Natural)
  *
  * @since 0.1.0
  */
-export const TokenUsage = Schema.Struct({
-  input: Count,
-  output: Count,
-  reasoning: Count,
-  cache: Schema.Struct({ read: Count, write: Count })
-}).annotate({ identifier: "TokenUsage" })
+export const TokenUsage = lazySchema(() =>
+  Schema.Struct({
+    input: Count,
+    output: Count,
+    reasoning: Count,
+    cache: Schema.Struct({ read: Count, write: Count })
+  }).annotate({ identifier: "TokenUsage" })
+)
 /** @since 0.1.0 */
 export type TokenUsage = typeof TokenUsage.Type
 
@@ -165,60 +190,70 @@ export type TokenUsage = typeof TokenUsage.Type
  *
  * @since 0.1.0
  */
-export const UsageObservation = Schema.Struct({
-  kind: Schema.Literals(["cumulative", "delta"]),
-  tokens: TokenUsage,
-  sequence: Schema.optionalKey(Schema.Natural),
-  providerObservationId: Schema.optionalKey(Schema.String),
-  nativeSessionId: Schema.optionalKey(Schema.String),
-  observedAt: Schema.optionalKey(Timestamp)
-}).annotate({ identifier: "UsageObservation" })
+export const UsageObservation = lazySchema(() =>
+  Schema.Struct({
+    kind: Schema.Literals(["cumulative", "delta"]),
+    tokens: TokenUsage,
+    sequence: Schema.optionalKey(Schema.Natural),
+    providerObservationId: Schema.optionalKey(Schema.String),
+    nativeSessionId: Schema.optionalKey(Schema.String),
+    observedAt: Schema.optionalKey(Timestamp)
+  }).annotate({ identifier: "UsageObservation" })
+)
 /** @since 0.1.0 */
 export type UsageObservation = typeof UsageObservation.Type
 
 /** Money as the provider reported it. @since 0.1.0 */
-export const Cost = Schema.Struct({ amount: Schema.Finite, currency: Schema.String }).annotate({ identifier: "Cost" })
+export const Cost = lazySchema(() =>
+  Schema.Struct({ amount: Schema.Finite, currency: Schema.String }).annotate({ identifier: "Cost" })
+)
 /** @since 0.1.0 */
 export type Cost = typeof Cost.Type
 
 /** What sort of work a tool does, for display (6.2). @since 0.1.0 */
-export const ToolKind = Schema.Literals([
-  "shell",
-  "read",
-  "lint",
-  "edit",
-  "search",
-  "list",
-  "fetch",
-  "move",
-  "delete",
-  "reasoning",
-  "task",
-  "todos",
-  "question",
-  "mcp",
-  "image",
-  "computer",
-  "switch_mode",
-  "generic"
-]).annotate({ identifier: "ToolKind" })
+export const ToolKind = lazySchema(() =>
+  Schema.Literals([
+    "shell",
+    "read",
+    "lint",
+    "edit",
+    "search",
+    "list",
+    "fetch",
+    "move",
+    "delete",
+    "reasoning",
+    "task",
+    "todos",
+    "question",
+    "mcp",
+    "image",
+    "computer",
+    "switch_mode",
+    "generic"
+  ]).annotate({ identifier: "ToolKind" })
+)
 /** @since 0.1.0 */
 export type ToolKind = typeof ToolKind.Type
 
 /** A place in a file; `line` counts from 1. @since 0.1.0 */
-export const FileLocation = Schema.Struct({
-  path: Schema.String,
-  line: Schema.optionalKey(Schema.Natural)
-}).annotate({ identifier: "FileLocation" })
+export const FileLocation = lazySchema(() =>
+  Schema.Struct({
+    path: Schema.String,
+    line: Schema.optionalKey(Schema.Natural)
+  }).annotate({ identifier: "FileLocation" })
+)
 /** @since 0.1.0 */
 export type FileLocation = typeof FileLocation.Type
 
 /** A changed file with its line counts where they are known. @since 0.1.0 */
-export const FileChange = Schema.Struct({
-  path: Schema.String,
-  additions: Schema.optionalKey(Schema.Natural),
-  deletions: Schema.optionalKey(Schema.Natural)
-}).annotate({ identifier: "FileChange" })
+export const FileChange = lazySchema(() =>
+  Schema.Struct({
+    path: Schema.String,
+    additions: Schema.optionalKey(Schema.Natural),
+    deletions: Schema.optionalKey(Schema.Natural)
+  }).annotate({ identifier: "FileChange" })
+)
 /** @since 0.1.0 */
 export type FileChange = typeof FileChange.Type
 
@@ -227,133 +262,153 @@ export type FileChange = typeof FileChange.Type
  *
  * @since 0.1.0
  */
-export const ToolDisplay = Schema.Struct({
-  kind: Schema.optionalKey(ToolKind),
-  intent: Schema.optionalKey(Schema.String),
-  mode: Schema.optionalKey(Schema.String),
-  summary: Schema.optionalKey(Schema.String),
-  description: Schema.optionalKey(Schema.String),
-  command: Schema.optionalKey(Schema.String),
-  path: Schema.optionalKey(Schema.String),
-  filePath: Schema.optionalKey(Schema.String),
-  pattern: Schema.optionalKey(Schema.String),
-  query: Schema.optionalKey(Schema.String),
-  url: Schema.optionalKey(Schema.String),
-  sourcePath: Schema.optionalKey(Schema.String),
-  targetPath: Schema.optionalKey(Schema.String),
-  sessionId: Schema.optionalKey(Schema.String),
-  agentId: Schema.optionalKey(Schema.String),
-  subagentType: Schema.optionalKey(Schema.String),
-  durationMs: Schema.optionalKey(Schema.Natural),
-  files: Schema.optionalKey(Schema.Array(FileChange)),
-  locations: Schema.optionalKey(Schema.Array(FileLocation)),
-  input: Schema.optionalKey(Schema.Json)
-}).annotate({ identifier: "ToolDisplay" })
+export const ToolDisplay = lazySchema(() =>
+  Schema.Struct({
+    kind: Schema.optionalKey(ToolKind),
+    intent: Schema.optionalKey(Schema.String),
+    mode: Schema.optionalKey(Schema.String),
+    summary: Schema.optionalKey(Schema.String),
+    description: Schema.optionalKey(Schema.String),
+    command: Schema.optionalKey(Schema.String),
+    path: Schema.optionalKey(Schema.String),
+    filePath: Schema.optionalKey(Schema.String),
+    pattern: Schema.optionalKey(Schema.String),
+    query: Schema.optionalKey(Schema.String),
+    url: Schema.optionalKey(Schema.String),
+    sourcePath: Schema.optionalKey(Schema.String),
+    targetPath: Schema.optionalKey(Schema.String),
+    sessionId: Schema.optionalKey(Schema.String),
+    agentId: Schema.optionalKey(Schema.String),
+    subagentType: Schema.optionalKey(Schema.String),
+    durationMs: Schema.optionalKey(Schema.Natural),
+    files: Schema.optionalKey(Schema.Array(FileChange)),
+    locations: Schema.optionalKey(Schema.Array(FileLocation)),
+    input: Schema.optionalKey(Schema.Json)
+  }).annotate({ identifier: "ToolDisplay" })
+)
 /** @since 0.1.0 */
 export type ToolDisplay = typeof ToolDisplay.Type
 
 const attachmentBase = { mime: Schema.String, filename: Schema.optionalKey(Schema.String) }
 
 /** A file which the tool made outside the workspace. @since 0.1.0 */
-export const ToolFileAttachment = Schema.Struct({
-  type: Schema.Literal("tool-file"),
-  ...attachmentBase,
-  path: Schema.String
-}).annotate({ identifier: "ToolFileAttachment" })
+export const ToolFileAttachment = lazySchema(() =>
+  Schema.Struct({
+    type: Schema.Literal("tool-file"),
+    ...attachmentBase,
+    path: Schema.String
+  }).annotate({ identifier: "ToolFileAttachment" })
+)
 /** A file of the workspace. @since 0.1.0 */
-export const WorkspaceFileAttachment = Schema.Struct({
-  type: Schema.Literal("workspace-file"),
-  ...attachmentBase,
-  path: Schema.String,
-  sourcePath: Schema.String
-}).annotate({ identifier: "WorkspaceFileAttachment" })
+export const WorkspaceFileAttachment = lazySchema(() =>
+  Schema.Struct({
+    type: Schema.Literal("workspace-file"),
+    ...attachmentBase,
+    path: Schema.String,
+    sourcePath: Schema.String
+  }).annotate({ identifier: "WorkspaceFileAttachment" })
+)
 /** Content kept as an artifact. @since 0.1.0 */
-export const InlineAttachment = Schema.Struct({
-  type: Schema.Literal("inline"),
-  ...attachmentBase,
-  artifactId: ArtifactId
-}).annotate({ identifier: "InlineAttachment" })
+export const InlineAttachment = lazySchema(() =>
+  Schema.Struct({
+    type: Schema.Literal("inline"),
+    ...attachmentBase,
+    artifactId: ArtifactId
+  }).annotate({ identifier: "InlineAttachment" })
+)
 /** Content that was too large to keep; only its size in bytes is known. @since 0.1.0 */
-export const UnretainedAttachment = Schema.Struct({
-  type: Schema.Literal("unretained"),
-  ...attachmentBase,
-  sourcePath: Schema.optionalKey(Schema.String),
-  bytes: Schema.Natural
-}).annotate({ identifier: "UnretainedAttachment" })
-
+export const UnretainedAttachment = lazySchema(() =>
+  Schema.Struct({
+    type: Schema.Literal("unretained"),
+    ...attachmentBase,
+    sourcePath: Schema.optionalKey(Schema.String),
+    bytes: Schema.Natural
+  }).annotate({ identifier: "UnretainedAttachment" })
+)
 /** What a tool returned beside its output (6.2). @since 0.1.0 */
-export const Attachment = Schema.Union([
-  ToolFileAttachment,
-  WorkspaceFileAttachment,
-  InlineAttachment,
-  UnretainedAttachment
-]).annotate({ identifier: "Attachment" })
+export const Attachment = lazySchema(() =>
+  Schema.Union([ToolFileAttachment, WorkspaceFileAttachment, InlineAttachment, UnretainedAttachment]).annotate({
+    identifier: "Attachment"
+  })
+)
 /** @since 0.1.0 */
 export type Attachment = typeof Attachment.Type
 
 /** One entry of a todo list (3.5). @since 0.1.0 */
-export const Todo = Schema.Struct({
-  id: Schema.optionalKey(Schema.String),
-  content: Schema.String,
-  status: Schema.Literals(["pending", "in_progress", "completed", "cancelled"]),
-  priority: Schema.optionalKey(Schema.Literals(["low", "medium", "high"]))
-}).annotate({ identifier: "Todo" })
+export const Todo = lazySchema(() =>
+  Schema.Struct({
+    id: Schema.optionalKey(Schema.String),
+    content: Schema.String,
+    status: Schema.Literals(["pending", "in_progress", "completed", "cancelled"]),
+    priority: Schema.optionalKey(Schema.Literals(["low", "medium", "high"]))
+  }).annotate({ identifier: "Todo" })
+)
 /** @since 0.1.0 */
 export type Todo = typeof Todo.Type
 
 /** A command that can be executed in a session; `name` has no leading slash (3.5). @since 0.1.0 */
-export const Command = Schema.Struct({
-  name: Schema.String,
-  description: Schema.optionalKey(Schema.String),
-  input: Schema.optionalKey(Schema.Struct({ hint: Schema.String })),
-  content: Schema.optionalKey(Schema.String),
-  source: Schema.Literals(["file", "harness"]),
-  path: Schema.optionalKey(Schema.String)
-}).annotate({ identifier: "Command" })
+export const Command = lazySchema(() =>
+  Schema.Struct({
+    name: Schema.String,
+    description: Schema.optionalKey(Schema.String),
+    input: Schema.optionalKey(Schema.Struct({ hint: Schema.String })),
+    content: Schema.optionalKey(Schema.String),
+    source: Schema.Literals(["file", "harness"]),
+    path: Schema.optionalKey(Schema.String)
+  }).annotate({ identifier: "Command" })
+)
 /** @since 0.1.0 */
 export type Command = typeof Command.Type
 
 /** One choice of a {@link ConfigOption}. @since 0.1.0 */
-export const SelectOption = Schema.Struct({
-  id: Schema.String,
-  name: Schema.optionalKey(Schema.String),
-  description: Schema.optionalKey(Schema.String),
-  value: Schema.optionalKey(Schema.Json),
-  connected: Schema.optionalKey(Schema.Boolean)
-}).annotate({ identifier: "SelectOption" })
+export const SelectOption = lazySchema(() =>
+  Schema.Struct({
+    id: Schema.String,
+    name: Schema.optionalKey(Schema.String),
+    description: Schema.optionalKey(Schema.String),
+    value: Schema.optionalKey(Schema.Json),
+    connected: Schema.optionalKey(Schema.Boolean)
+  }).annotate({ identifier: "SelectOption" })
+)
 /** @since 0.1.0 */
 export type SelectOption = typeof SelectOption.Type
 
 /** A setting that a harness offers for a session (3.5). @since 0.1.0 */
-export const ConfigOption = Schema.Struct({
-  id: Schema.String,
-  name: Schema.optionalKey(Schema.String),
-  description: Schema.optionalKey(Schema.String),
-  category: Schema.optionalKey(Schema.String),
-  type: Schema.Literals(["select", "boolean"]),
-  currentValue: Schema.optionalKey(Schema.Json),
-  selectOptions: Schema.optionalKey(Schema.Array(SelectOption))
-}).annotate({ identifier: "ConfigOption" })
+export const ConfigOption = lazySchema(() =>
+  Schema.Struct({
+    id: Schema.String,
+    name: Schema.optionalKey(Schema.String),
+    description: Schema.optionalKey(Schema.String),
+    category: Schema.optionalKey(Schema.String),
+    type: Schema.Literals(["select", "boolean"]),
+    currentValue: Schema.optionalKey(Schema.Json),
+    selectOptions: Schema.optionalKey(Schema.Array(SelectOption))
+  }).annotate({ identifier: "ConfigOption" })
+)
 /** @since 0.1.0 */
 export type ConfigOption = typeof ConfigOption.Type
 
 /** A condition worth telling that is no failure of the turn. @since 0.1.0 */
-export const Diagnostic = Schema.Struct({
-  code: Schema.String,
-  message: Schema.String,
-  details: Schema.optionalKey(Schema.Json)
-}).annotate({ identifier: "Diagnostic" })
+export const Diagnostic = lazySchema(() =>
+  Schema.Struct({
+    code: Schema.String,
+    message: Schema.String,
+    details: Schema.optionalKey(Schema.Json)
+  }).annotate({ identifier: "Diagnostic" })
+)
 /** @since 0.1.0 */
 export type Diagnostic = typeof Diagnostic.Type
 
 /** An artifact row (3.5): `retained: false` when only size and digest are kept (RT-212). @since 0.1.0 */
-export const Artifact = Schema.Struct({
-  id: ArtifactId,
-  mime: Schema.String,
-  bytes: Schema.Natural,
-  sha256: Schema.String,
-  retained: Schema.Boolean
-}).annotate({ identifier: "Artifact" })
+export const Artifact = lazySchema(() =>
+  Schema.Struct({
+    id: ArtifactId,
+    mime: Schema.String,
+    bytes: Schema.Natural,
+    sha256: Schema.String,
+    retained: Schema.Boolean
+  }).annotate({ identifier: "Artifact" })
+)
 /** @since 0.1.0 */
 export type Artifact = typeof Artifact.Type
 
@@ -363,11 +418,13 @@ export type Artifact = typeof Artifact.Type
  *
  * @since 0.1.0
  */
-export const ArtifactRef = Schema.Struct({
-  path: Schema.String,
-  artifactId: ArtifactId,
-  bytes: Schema.Natural,
-  mime: Schema.String
-}).annotate({ identifier: "ArtifactRef" })
+export const ArtifactRef = lazySchema(() =>
+  Schema.Struct({
+    path: Schema.String,
+    artifactId: ArtifactId,
+    bytes: Schema.Natural,
+    mime: Schema.String
+  }).annotate({ identifier: "ArtifactRef" })
+)
 /** @since 0.1.0 */
 export type ArtifactRef = typeof ArtifactRef.Type

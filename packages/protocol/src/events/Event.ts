@@ -50,6 +50,7 @@ import {
   TurnFailureCode,
   TurnOrigin
 } from "./Session.ts"
+import { lazySchema } from "../internal/Lazy.ts"
 
 /**
  * The version of the event contract, in every envelope.
@@ -81,11 +82,14 @@ const pascal = (type: string): string => type.replace(/(?:^|-)([a-z])/gu, (_, le
 
 const event = <const Type extends string, const Fields extends Schema.Struct.Fields>(
   type: Type,
-  fields: Fields
+  fields: () => Fields
 ): Schema.Struct<EventFields<Type, Fields>> =>
-  Schema.Struct({ type: Schema.Literal(type), ...payloadMeta, ...fields }).annotate({
-    identifier: `${pascal(type)}Event`
-  }) as unknown as Schema.Struct<EventFields<Type, Fields>>
+  lazySchema(
+    () =>
+      Schema.Struct({ type: Schema.Literal(type), ...payloadMeta, ...fields() }).annotate({
+        identifier: `${pascal(type)}Event`
+      }) as unknown as Schema.Struct<EventFields<Type, Fields>>
+  )
 
 const optional = Schema.optionalKey
 const text = Schema.String
@@ -94,103 +98,114 @@ const toolExtras = { display: optional(ToolDisplay), metadata: optional(Schema.J
 // Session
 
 /** Always cursor 1 of a journal. @since 0.1.0 */
-export const SessionCreatedEvent = event("session-created", {
+export const SessionCreatedEvent = event("session-created", () => ({
   harness: HarnessRef,
   title: optional(text),
   model: optional(ModelRef),
   parentSessionId: optional(text),
   toolCallId: optional(text)
-})
+}))
 /** Liveness. The row stores `idle` as null. @since 0.1.0 */
-export const SessionStatusEvent = event("session-status", {
+export const SessionStatusEvent = event("session-status", () => ({
   status: Schema.Literals(["busy", "idle", "error", "recovering"]),
   phase: optional(SessionPhase),
   message: optional(text)
-})
+}))
 /** A new title. @since 0.1.0 */
-export const SessionTitleEvent = event("session-title", { title: text, titleSource: TitleSource })
+export const SessionTitleEvent = event("session-title", () => ({ title: text, titleSource: TitleSource }))
 /** A change of the session row. @since 0.1.0 */
-export const SessionInfoEvent = event("session-info", {
+export const SessionInfoEvent = event("session-info", () => ({
   title: optional(text),
   updatedAt: optional(Timestamp),
   parentSessionId: optional(text),
   tags: optional(Schema.Array(text)),
   metadata: optional(Schema.JsonObject),
   archived: optional(Schema.Boolean)
-})
+}))
 /** The agent of the session changed. @since 0.1.0 */
-export const SessionAgentEvent = event("session-agent", { agentId: text })
+export const SessionAgentEvent = event("session-agent", () => ({ agentId: text }))
 /** The session moved to another harness (RT-061). @since 0.1.0 */
-export const SessionHandoffEvent = event("session-handoff", {
+export const SessionHandoffEvent = event("session-handoff", () => ({
   from: HarnessRef,
   to: HarnessRef,
   state: Schema.Literal("committed"),
   reason: optional(text)
-})
+}))
 /** What the model sees is being shortened. @since 0.1.0 */
-export const SessionCompactionEvent = event("session-compaction", {
+export const SessionCompactionEvent = event("session-compaction", () => ({
   phase: Schema.Literals(["started", "completed"]),
   reason: optional(text),
   summary: optional(text),
   tokensBefore: optional(Schema.Natural),
   tokensAfter: optional(Schema.Natural),
   metadata: optional(Schema.JsonObject)
-})
+}))
 /** A fresh context in the same session. @since 0.1.0 */
-export const ConversationResetEvent = event("conversation-reset", { trigger: text })
+export const ConversationResetEvent = event("conversation-reset", () => ({ trigger: text }))
 /** The session was closed or deleted. @since 0.1.0 */
-export const SessionClosedEvent = event("session-closed", { reason: Schema.Literals(["closed", "deleted"]) })
+export const SessionClosedEvent = event("session-closed", () => ({ reason: Schema.Literals(["closed", "deleted"]) }))
 /** Options or config changed; both lists are complete. @since 0.1.0 */
-export const ConfigUpdateEvent = event("config-update", {
+export const ConfigUpdateEvent = event("config-update", () => ({
   options: optional(Schema.Array(ConfigOption)),
   config: optional(SessionConfig)
-})
+}))
 /** The commands a harness advertises; the list is complete. @since 0.1.0 */
-export const AvailableCommandsUpdateEvent = event("available-commands-update", { commands: Schema.Array(Command) })
-
+export const AvailableCommandsUpdateEvent = event("available-commands-update", () => ({
+  commands: Schema.Array(Command)
+}))
 // Turn
 
 /** A message of the user; `uncertain` = a steer whose answer was lost. @since 0.1.0 */
-export const UserMessageEvent = event("user-message", {
+export const UserMessageEvent = event("user-message", () => ({
   messageId: text,
   parts: Schema.Array(PromptPart),
   author: optional(Author),
   delivery: Schema.Literals(["start", "queue", "steer"]),
   uncertain: optional(Schema.Boolean)
-})
+}))
 /** A turn began. @since 0.1.0 */
-export const TurnStartEvent = event("turn-start", {
+export const TurnStartEvent = event("turn-start", () => ({
   messageId: text,
   assistantMessageId: text,
   origin: TurnOrigin,
   parentMessageId: optional(text)
-})
+}))
 /** The provider took this message in. @since 0.1.0 */
-export const InputIncorporatedEvent = event("input-incorporated", { messageId: text })
+export const InputIncorporatedEvent = event("input-incorporated", () => ({ messageId: text }))
 /** The next model round. @since 0.1.0 */
-export const StepStartEvent = event("step-start", { newMessageId: text })
+export const StepStartEvent = event("step-start", () => ({ newMessageId: text }))
 /** A model request was sent; counts one round. @since 0.1.0 */
-export const ResponseStartEvent = event("response-start", { responseId: text, attempt: optional(Schema.Natural) })
+export const ResponseStartEvent = event("response-start", () => ({
+  responseId: text,
+  attempt: optional(Schema.Natural)
+}))
 /** What these responses said is withdrawn; the content stays, marked. @since 0.1.0 */
-export const ResponseRetractedEvent = event("response-retracted", { responseIds: Schema.Array(text), reason: text })
+export const ResponseRetractedEvent = event("response-retracted", () => ({
+  responseIds: Schema.Array(text),
+  reason: text
+}))
 /** The whole queue after a change (RT-113). @since 0.1.0 */
-export const QueueUpdateEvent = event("queue-update", {
+export const QueueUpdateEvent = event("queue-update", () => ({
   entries: Schema.Array(QueueItem),
   revision: Schema.Natural,
   held: Schema.Boolean,
   heldReason: optional(HeldReason)
-})
+}))
 /** Terminal: the turn completed. `finalText` is the text of the last text part. @since 0.1.0 */
-export const FinishEvent = event("finish", {
+export const FinishEvent = event("finish", () => ({
   sessionId: text,
   assistantMessageId: text,
   reason: FinishReason,
   finalText: optional(text)
-})
+}))
 /** Terminal: the turn was cancelled; never inferred from an idle status (RT-160). @since 0.1.0 */
-export const CancelledEvent = event("cancelled", { sessionId: text, assistantMessageId: text, reason: CancelReason })
+export const CancelledEvent = event("cancelled", () => ({
+  sessionId: text,
+  assistantMessageId: text,
+  reason: CancelReason
+}))
 /** Terminal: the turn failed. @since 0.1.0 */
-export const ErrorEvent = event("error", {
+export const ErrorEvent = event("error", () => ({
   error: text,
   code: TurnFailureCode,
   errorClass: optional(ErrorClass),
@@ -201,99 +216,99 @@ export const ErrorEvent = event("error", {
       identifier: "ProcessEnd"
     })
   )
-})
-
+}))
 // Content
 
 /** Text of the answer; joined before it is journaled (6.4). @since 0.1.0 */
-export const TextDeltaEvent = event("text-delta", { delta: text, messageId: text, partId: text })
+export const TextDeltaEvent = event("text-delta", () => ({ delta: text, messageId: text, partId: text }))
 /** Text of the model's reasoning. @since 0.1.0 */
-export const ThinkingDeltaEvent = event("thinking-delta", { delta: text, messageId: text, partId: text })
+export const ThinkingDeltaEvent = event("thinking-delta", () => ({ delta: text, messageId: text, partId: text }))
 /** Closes a part with its whole, authoritative text (RT-206, RT-207). @since 0.1.0 */
-export const TextEndEvent = event("text-end", {
+export const TextEndEvent = event("text-end", () => ({
   messageId: text,
   partId: text,
   channel: Schema.Literals(["text", "thinking"]),
   text
-})
+}))
 const media = { mimeType: text, artifactId: ArtifactId }
 /** An image of the answer. @since 0.1.0 */
-export const ImageDeltaEvent = event("image-delta", media)
+export const ImageDeltaEvent = event("image-delta", () => media)
 /** Sound of the answer. @since 0.1.0 */
-export const AudioDeltaEvent = event("audio-delta", media)
+export const AudioDeltaEvent = event("audio-delta", () => media)
 /** Sound of the reasoning. @since 0.1.0 */
-export const ThinkingAudioDeltaEvent = event("thinking-audio-delta", media)
+export const ThinkingAudioDeltaEvent = event("thinking-audio-delta", () => media)
 const link = { uri: text, name: text, mimeType: optional(text), title: optional(text) }
 /** A link in the answer. @since 0.1.0 */
-export const ResourceLinkDeltaEvent = event("resource-link-delta", link)
+export const ResourceLinkDeltaEvent = event("resource-link-delta", () => link)
 /** A link in the reasoning. @since 0.1.0 */
-export const ThinkingResourceLinkDeltaEvent = event("thinking-resource-link-delta", link)
+export const ThinkingResourceLinkDeltaEvent = event("thinking-resource-link-delta", () => link)
 /** An embedded resource, in the harness's own form. @since 0.1.0 */
-export const ResourceDeltaEvent = event("resource-delta", {
+export const ResourceDeltaEvent = event("resource-delta", () => ({
   resource: Schema.Json,
   channel: Schema.Literals(["assistant", "thinking"])
-})
+}))
 /** Text of a plan that is being proposed. @since 0.1.0 */
-export const ProposedPlanDeltaEvent = event("proposed-plan-delta", { delta: text })
+export const ProposedPlanDeltaEvent = event("proposed-plan-delta", () => ({ delta: text }))
 /** A proposed plan, whole. @since 0.1.0 */
-export const ProposedPlanCompleteEvent = event("proposed-plan-complete", { planMarkdown: text })
-
+export const ProposedPlanCompleteEvent = event("proposed-plan-complete", () => ({ planMarkdown: text }))
 // Tools
 
 /** A tool call; a repeat updates it (HRN-014). @since 0.1.0 */
-export const ToolStartEvent = event("tool-start", {
+export const ToolStartEvent = event("tool-start", () => ({
   toolCallId: text,
   toolName: text,
   kind: optional(ToolKind),
   ...toolExtras
-})
+}))
 /** The input of a call. @since 0.1.0 */
-export const ToolInputEvent = event("tool-input", { toolCallId: text, input: Schema.Json, ...toolExtras })
+export const ToolInputEvent = event("tool-input", () => ({ toolCallId: text, input: Schema.Json, ...toolExtras }))
 /** The state of a call; `uncertain` = it started and its end is not known. @since 0.1.0 */
-export const ToolStatusEvent = event("tool-status", {
+export const ToolStatusEvent = event("tool-status", () => ({
   toolCallId: text,
   status: Schema.Literals(["pending", "running", "completed", "failed", "uncertain"]),
   ...toolExtras
-})
+}))
 /** What a running call shows; replaces what it showed before. @since 0.1.0 */
-export const ToolContentEvent = event("tool-content", { toolCallId: text, content: Schema.Json, ...toolExtras })
+export const ToolContentEvent = event("tool-content", () => ({ toolCallId: text, content: Schema.Json, ...toolExtras }))
 /** Output of a running call: its first 64 KiB, then one event with `truncated`. @since 0.1.0 */
-export const ToolOutputDeltaEvent = event("tool-output-delta", {
+export const ToolOutputDeltaEvent = event("tool-output-delta", () => ({
   toolCallId: text,
   delta: text,
   stream: Schema.Literals(["stdout", "stderr", "combined"]),
   truncated: optional(Schema.Boolean)
-})
+}))
 /** Ends a call with its output. @since 0.1.0 */
-export const ToolOutputEvent = event("tool-output", {
+export const ToolOutputEvent = event("tool-output", () => ({
   toolCallId: text,
   output: Schema.Json,
   attachments: optional(Schema.Array(Attachment)),
   ...toolExtras
-})
+}))
 /** Ends a call without output. @since 0.1.0 */
-export const ToolErrorEvent = event("tool-error", {
+export const ToolErrorEvent = event("tool-error", () => ({
   toolCallId: text,
   error: text,
   code: optional(Schema.Literals(["failed", "denied", "cancelled", "timeout"])),
   ...toolExtras
-})
+}))
 /** The places a call works on. @since 0.1.0 */
-export const ToolLocationEvent = event("tool-location", { toolCallId: text, locations: Schema.Array(FileLocation) })
+export const ToolLocationEvent = event("tool-location", () => ({
+  toolCallId: text,
+  locations: Schema.Array(FileLocation)
+}))
 /** The terminal a call runs in. @since 0.1.0 */
-export const ToolTerminalEvent = event("tool-terminal", { toolCallId: text, terminalId: text })
+export const ToolTerminalEvent = event("tool-terminal", () => ({ toolCallId: text, terminalId: text }))
 /** A changed file; without `oldText` it is new. @since 0.1.0 */
-export const FileDiffEvent = event("file-diff", {
+export const FileDiffEvent = event("file-diff", () => ({
   toolCallId: optional(text),
   path: text,
   oldText: optional(text),
   newText: text
-})
-
+}))
 // Interactions
 
 /** The harness asks whether it may do something. @since 0.1.0 */
-export const PermissionRequestEvent = event("permission-request", {
+export const PermissionRequestEvent = event("permission-request", () => ({
   requestId: InteractionId,
   tool: text,
   title: optional(text),
@@ -304,9 +319,9 @@ export const PermissionRequestEvent = event("permission-request", {
   category: optional(Category),
   details: optional(PermissionDetails),
   options: Schema.Array(PermissionOption)
-})
+}))
 /** The decision, committed before the harness learns it (RT-250). @since 0.1.0 */
-export const PermissionResolvedEvent = event("permission-resolved", {
+export const PermissionResolvedEvent = event("permission-resolved", () => ({
   requestId: InteractionId,
   tool: text,
   toolCallId: optional(text),
@@ -315,39 +330,38 @@ export const PermissionResolvedEvent = event("permission-resolved", {
   note: optional(text),
   by: optional(text),
   origin: Origin
-})
+}))
 /** The harness asks a person something. @since 0.1.0 */
-export const QuestionEvent = event("question", {
+export const QuestionEvent = event("question", () => ({
   requestId: InteractionId,
   questions: Questions,
   toolCallId: optional(text)
-})
+}))
 /** The answers; a secret one is written as `"[secret]"` (RT-260). @since 0.1.0 */
-export const QuestionAnsweredEvent = event("question-answered", {
+export const QuestionAnsweredEvent = event("question-answered", () => ({
   requestId: InteractionId,
   answers: Answers,
   by: optional(text),
   origin: Origin
-})
+}))
 /** A person declined to answer. @since 0.1.0 */
-export const QuestionRejectedEvent = event("question-rejected", {
+export const QuestionRejectedEvent = event("question-rejected", () => ({
   requestId: InteractionId,
   by: optional(text),
   origin: Origin
-})
+}))
 /** A request ended without an answer. @since 0.1.0 */
-export const InteractionWithdrawnEvent = event("interaction-withdrawn", {
+export const InteractionWithdrawnEvent = event("interaction-withdrawn", () => ({
   requestId: InteractionId,
   kind: InteractionKind,
   reason: WithdrawalReason
-})
-
+}))
 // Plans, agents, background
 
 /** The whole todo list. @since 0.1.0 */
-export const TodoUpdateEvent = event("todo-update", { todos: Schema.Array(Todo) })
+export const TodoUpdateEvent = event("todo-update", () => ({ todos: Schema.Array(Todo) }))
 /** What is known of a subagent (section 9). @since 0.1.0 */
-export const SubagentUpdatedEvent = event("subagent-updated", {
+export const SubagentUpdatedEvent = event("subagent-updated", () => ({
   subagentKey: text,
   revision: Schema.Natural,
   toolCallId: optional(text),
@@ -367,23 +381,23 @@ export const SubagentUpdatedEvent = event("subagent-updated", {
   ),
   attention: optional(Schema.Natural),
   wake: optional(Schema.Literals(["pending", "delivered"]))
-})
+}))
 /** A message between agents. @since 0.1.0 */
-export const AgentMessageEvent = event("agent-message", {
+export const AgentMessageEvent = event("agent-message", () => ({
   eventId: text,
   sender: text,
   senderName: optional(text),
   message: text,
   senderTaskId: optional(text),
   sourceSessionId: optional(text)
-})
+}))
 /** All background work of a session; outside any turn. @since 0.1.0 */
-export const BackgroundWorkEvent = event("background-work", {
+export const BackgroundWorkEvent = event("background-work", () => ({
   counts: Schema.Struct({ running: Schema.Natural, waiting: Schema.Natural, done: Schema.Natural }),
   items: Schema.Array(Schema.Struct({ id: text, label: text, status: text, sessionId: optional(text) }))
-})
+}))
 /** The whole team, in the lead's journal. @since 0.1.0 */
-export const TeamUpdateEvent = event("team-update", {
+export const TeamUpdateEvent = event("team-update", () => ({
   teamId: text,
   members: Schema.Array(
     Schema.Struct({
@@ -393,9 +407,9 @@ export const TeamUpdateEvent = event("team-update", {
     })
   ),
   ended: Schema.Boolean
-})
+}))
 /** The whole board; `open` counts items that are neither done nor canceled. @since 0.1.0 */
-export const BoardUpdateEvent = event("board-update", {
+export const BoardUpdateEvent = event("board-update", () => ({
   teamId: text,
   revision: Schema.Natural,
   open: Schema.Natural,
@@ -409,50 +423,48 @@ export const BoardUpdateEvent = event("board-update", {
       note: optional(text)
     })
   )
-})
+}))
 /** All timers of a session; `nextRunAt` is UTC in Unix seconds. @since 0.1.0 */
-export const ScheduleUpdateEvent = event("schedule-update", {
+export const ScheduleUpdateEvent = event("schedule-update", () => ({
   timers: Schema.Array(Schema.Struct({ id: text, nextRunAt: Schema.Int, remainingRuns: Schema.NullOr(Schema.Natural) }))
-})
+}))
 /** A memory entry changed; its content is not told. @since 0.1.0 */
-export const MemoryUpdateEvent = event("memory-update", {
+export const MemoryUpdateEvent = event("memory-update", () => ({
   operation: Schema.Literals(["added", "updated", "removed"]),
   memoryId: text,
   scope: text
-})
-
+}))
 // Goals
 
 /** The goal of a session, whole. @since 0.1.0 */
-export const GoalUpdatedEvent = event("goal-updated", { sessionId: text, goal: Goal })
+export const GoalUpdatedEvent = event("goal-updated", () => ({ sessionId: text, goal: Goal }))
 /** The session has no goal any more. @since 0.1.0 */
-export const GoalClearedEvent = event("goal-cleared", { sessionId: text })
-
+export const GoalClearedEvent = event("goal-cleared", () => ({ sessionId: text }))
 // Operations
 
 /** Something worth knowing that changes no state. @since 0.1.0 */
-export const HarnessNoticeEvent = event("harness-notice", {
+export const HarnessNoticeEvent = event("harness-notice", () => ({
   code: text,
   message: text,
   severity: optional(Schema.Literals(["debug", "info", "warn", "error"])),
   details: optional(Schema.Json),
   eventId: optional(text)
-})
+}))
 /** The provider is asked again. @since 0.1.0 */
-export const SessionRetryEvent = event("session-retry", {
+export const SessionRetryEvent = event("session-retry", () => ({
   message: text,
   attempt: optional(Schema.Natural),
   delayMs: optional(Schema.Natural)
-})
+}))
 /** Whether the harness is signed in. @since 0.1.0 */
-export const AuthStatusEvent = event("auth-status", {
+export const AuthStatusEvent = event("auth-status", () => ({
   status: Schema.Literals(["authenticated", "unauthenticated", "unknown"]),
   authMode: optional(text),
   planType: optional(text),
   metadata: optional(Schema.JsonObject)
-})
+}))
 /** What is left of a provider's limit. @since 0.1.0 */
-export const RateLimitEvent = event("rate-limit", {
+export const RateLimitEvent = event("rate-limit", () => ({
   status: Schema.Literals(["ok", "limited"]),
   usedPercent: optional(Schema.Finite),
   resetsAt: optional(Timestamp),
@@ -461,32 +473,31 @@ export const RateLimitEvent = event("rate-limit", {
   limitName: optional(text),
   reason: optional(text),
   metadata: optional(Schema.JsonObject)
-})
+}))
 /** The state of an MCP server. @since 0.1.0 */
-export const McpServerStatusEvent = event("mcp-server-status", {
+export const McpServerStatusEvent = event("mcp-server-status", () => ({
   serverName: text,
   status: Schema.Literals(["starting", "ready", "failed", "cancelled"]),
   error: optional(text)
-})
+}))
 /** A child process started or exited. @since 0.1.0 */
-export const ProcessStatusEvent = event("process-status", {
+export const ProcessStatusEvent = event("process-status", () => ({
   processId: text,
   role: text,
   state: Schema.Literals(["started", "exited"]),
   code: optional(Schema.Int),
   signal: optional(text),
   stderrTail: optional(text)
-})
+}))
 /** Tokens and cost, as the harness reported them. @since 0.1.0 */
-export const UsageEvent = event("usage", {
+export const UsageEvent = event("usage", () => ({
   contextSize: optional(Schema.Natural),
   contextUsed: optional(Schema.Natural),
   observation: optional(UsageObservation),
   cost: optional(Cost)
-})
+}))
 /** A condition in the runtime or a driver that is no failure of the turn. @since 0.1.0 */
-export const DiagnosticEvent = event("diagnostic", { diagnostic: Diagnostic })
-
+export const DiagnosticEvent = event("diagnostic", () => ({ diagnostic: Diagnostic }))
 /**
  * What is true of an event type.
  *
@@ -624,15 +635,18 @@ const schemasWhere = (keep: (type: EventType) => boolean) =>
   >
 
 /** Any payload of the canonical table. @since 0.1.0 */
-export const EventPayload: Schema.Codec<EventPayload> = Schema.Union(schemasWhere(() => true)).annotate({
-  identifier: "EventPayload"
-})
-
+export const EventPayload: Schema.Codec<EventPayload> = lazySchema(() =>
+  Schema.Union(schemasWhere(() => true)).annotate({
+    identifier: "EventPayload"
+  })
+)
 /** A payload that a harness may emit. @since 0.1.0 */
-export const HarnessEvent: Schema.Codec<HarnessEvent> = Schema.Union(
-  schemasWhere((type) => eventTable[type].harness)
-).annotate({ identifier: "HarnessEvent" }) as unknown as Schema.Codec<HarnessEvent>
-
+export const HarnessEvent: Schema.Codec<HarnessEvent> = lazySchema(
+  () =>
+    Schema.Union(schemasWhere((type) => eventTable[type].harness)).annotate({
+      identifier: "HarnessEvent"
+    }) as unknown as Schema.Codec<HarnessEvent>
+)
 /** Whether a string names a type of the table. @since 0.1.0 */
 export const isEventType = (type: string): type is EventType => Object.hasOwn(eventTable, type)
 
@@ -667,9 +681,11 @@ const envelopeRest = {
  *
  * @since 0.1.0
  */
-export const Envelope = Schema.Struct({ ...place, cursor: Cursor, ...envelopeRest }).annotate({
-  identifier: "Envelope"
-})
+export const Envelope = lazySchema(() =>
+  Schema.Struct({ ...place, cursor: Cursor, ...envelopeRest }).annotate({
+    identifier: "Envelope"
+  })
+)
 /** @since 0.1.0 */
 export type Envelope = typeof Envelope.Type
 
@@ -688,13 +704,15 @@ export type ControlNoticeCode = (typeof controlNoticeCodes)[number]
  *
  * @since 0.1.0
  */
-export const ControlNotice = Schema.Struct({
-  sessionId: optional(text),
-  workspaceId: optional(text),
-  directory: optional(text),
-  at: Timestamp,
-  contractVersion: Schema.Literal(EVENT_CONTRACT_VERSION),
-  payload: HarnessNoticeEvent
-}).annotate({ identifier: "ControlNotice" })
+export const ControlNotice = lazySchema(() =>
+  Schema.Struct({
+    sessionId: optional(text),
+    workspaceId: optional(text),
+    directory: optional(text),
+    at: Timestamp,
+    contractVersion: Schema.Literal(EVENT_CONTRACT_VERSION),
+    payload: HarnessNoticeEvent
+  }).annotate({ identifier: "ControlNotice" })
+)
 /** @since 0.1.0 */
 export type ControlNotice = typeof ControlNotice.Type

@@ -18,25 +18,32 @@ import {
   uniqueList
 } from "./Bounds.ts"
 import { limits } from "./Limits.ts"
+import { lazySchema } from "../internal/Lazy.ts"
 
 /** Which calls of an agent a person is asked about (section 21). */
-export const ApprovalMode = Schema.Literals(["always", "only", "reviewer", "never"]).annotate({
-  identifier: "ApprovalMode"
-})
+export const ApprovalMode = lazySchema(() =>
+  Schema.Literals(["always", "only", "reviewer", "never"]).annotate({
+    identifier: "ApprovalMode"
+  })
+)
 /** Which calls of an agent a person is asked about. */
 export type ApprovalMode = typeof ApprovalMode.Type
 
 /** An agent's approval policy: the mode, the tools of mode `only`, and what the reviewer of mode `reviewer` works with. */
-export const Approvals = Schema.Struct({
-  mode: ApprovalMode,
-  tools: optional(uniqueList(QualifiedName, 2048)),
-  reviewer: optional(Schema.Struct({ model: optional(AgentModel), instructions: optional(bytes(0, 8192)) }))
-}).annotate({ identifier: "Approvals" })
+export const Approvals = lazySchema(() =>
+  Schema.Struct({
+    mode: ApprovalMode,
+    tools: optional(uniqueList(QualifiedName, 2048)),
+    reviewer: optional(Schema.Struct({ model: optional(AgentModel), instructions: optional(bytes(0, 8192)) }))
+  }).annotate({ identifier: "Approvals" })
+)
 /** An agent's approval policy. */
 export type Approvals = typeof Approvals.Type
 
 /** When older rounds of a conversation are replaced by a summary (AGT-190). */
-export const CompactionMode = Schema.Literals(["auto", "ask", "off"]).annotate({ identifier: "CompactionMode" })
+export const CompactionMode = lazySchema(() =>
+  Schema.Literals(["auto", "ask", "off"]).annotate({ identifier: "CompactionMode" })
+)
 /** When older rounds of a conversation are replaced by a summary. */
 export type CompactionMode = typeof CompactionMode.Type
 
@@ -64,11 +71,13 @@ const memberFields = {
 const nothing = Schema.Never.annotate({ expected: "no such field in a worker's definition" })
 
 /** The definition of a worker: a member of a lead's `subagents`. It holds neither subagents nor scheduling (RUN-321). */
-export const SubagentDefinition = Schema.Struct({
-  ...memberFields,
-  subagents: optional(nothing),
-  scheduling: optional(nothing)
-}).annotate({ identifier: "SubagentDefinition" })
+export const SubagentDefinition = lazySchema(() =>
+  Schema.Struct({
+    ...memberFields,
+    subagents: optional(nothing),
+    scheduling: optional(nothing)
+  }).annotate({ identifier: "SubagentDefinition" })
+)
 /** The definition of a worker. */
 export type SubagentDefinition = typeof SubagentDefinition.Type
 
@@ -131,21 +140,23 @@ const definitionIssues = (
  * `memory_scope` and mode `only` require (RUN-324). A `harness` other than the native one is for the host to refuse while
  * it has none (decision D-41).
  */
-export const AgentDefinition = Schema.Struct({
-  ...memberFields,
-  scheduling: optional(Schema.Boolean),
-  subagents: optional(list(SubagentDefinition, limits.subagents))
-})
-  .check(
-    Schema.makeFilter(
-      (definition: Member & { readonly subagents?: ReadonlyArray<Member> }) => {
-        const issues = definitionIssues(definition)
-        return issues.length === 0 ? true : issues
-      },
-      { expected: "a consistent agent definition", toJsonSchema: () => [{}, true] }
+export const AgentDefinition = lazySchema(() =>
+  Schema.Struct({
+    ...memberFields,
+    scheduling: optional(Schema.Boolean),
+    subagents: optional(list(SubagentDefinition, limits.subagents))
+  })
+    .check(
+      Schema.makeFilter(
+        (definition: Member & { readonly subagents?: ReadonlyArray<Member> }) => {
+          const issues = definitionIssues(definition)
+          return issues.length === 0 ? true : issues
+        },
+        { expected: "a consistent agent definition", toJsonSchema: () => [{}, true] }
+      )
     )
-  )
-  .annotate({ identifier: "AgentDefinition" })
+    .annotate({ identifier: "AgentDefinition" })
+)
 /** An agent as `agent/register` and `HostConfig.agents` take it. */
 export type AgentDefinition = typeof AgentDefinition.Type
 
@@ -285,14 +296,16 @@ export const fallbackModel = (member: FullMember, model: AgentModel): AgentModel
 }
 
 /** What `agent/list` shows of an agent or a worker. A `workerOnly` profile cannot be given to `agent/session`. */
-export const Profile = Schema.Struct({
-  id: AgentId,
-  name: Schema.String,
-  description: Schema.String,
-  approvals: Schema.Struct({ mode: ApprovalMode, tools: optional(Schema.Array(Schema.String)) }),
-  subagents: Schema.Array(Schema.String),
-  workerOnly: Schema.Boolean
-}).annotate({ identifier: "Profile" })
+export const Profile = lazySchema(() =>
+  Schema.Struct({
+    id: AgentId,
+    name: Schema.String,
+    description: Schema.String,
+    approvals: Schema.Struct({ mode: ApprovalMode, tools: optional(Schema.Array(Schema.String)) }),
+    subagents: Schema.Array(Schema.String),
+    workerOnly: Schema.Boolean
+  }).annotate({ identifier: "Profile" })
+)
 /** What `agent/list` shows of an agent or a worker. */
 export type Profile = typeof Profile.Type
 

@@ -3,6 +3,7 @@
  */
 import { Schema } from "effect"
 import { toWireName } from "../text/WireNames.ts"
+import { lazySchema } from "../internal/Lazy.ts"
 
 /** Every capability, in table order. */
 export const capabilityKeys = [
@@ -29,10 +30,12 @@ export type Capability = (typeof capabilityKeys)[number]
 export const capabilityName = (capability: Capability): string => toWireName(capability)
 
 /** What a host can do: every capability as a boolean. */
-export const Capabilities = Schema.Struct(
-  Object.fromEntries(capabilityKeys.map((key) => [key, Schema.Boolean])) as {
-    readonly [K in Capability]: typeof Schema.Boolean
-  }
-).annotate({ identifier: "Capabilities" })
+export const Capabilities = lazySchema(() =>
+  Schema.Struct(
+    Object.fromEntries(capabilityKeys.map((key) => [key, Schema.Boolean])) as {
+      readonly [K in Capability]: typeof Schema.Boolean
+    }
+  ).annotate({ identifier: "Capabilities" })
+)
 /** What a host can do. */
 export type Capabilities = typeof Capabilities.Type

@@ -6,6 +6,7 @@
  * typed. Events inside a result are in wire form already and pass through as they are.
  */
 import { Result, type Schema, SchemaAST, SchemaParser } from "effect"
+import { memoised } from "../internal/Lazy.ts"
 import { toWireName } from "../text/WireNames.ts"
 import { type FieldIssue, fieldIssues } from "./internal/Issues.ts"
 import { isFreeJson, wireMapper } from "./internal/WireMapper.ts"
@@ -27,18 +28,17 @@ export interface WireCodec<A> {
   readonly encode: (value: A) => unknown
 }
 
-/** Compiles the codec of a schema: call it at module scope. For configuration files and other single messages. */
+/** The codec of a schema, compiled at its first use: call it at module scope. For configuration files and other single messages. */
 export const wireCodec = <S extends Schema.Constraint>(schema: S): WireCodec<S["Type"]> => {
   const mapper = wireMapper(schema)
   const codec = schema as unknown as Schema.Codec<S["Type"], unknown>
-  const decode = SchemaParser.decodeUnknownResult(codec)
-  const decodeAll = SchemaParser.decodeUnknownResult(codec, { errors: "all" })
+  const decode = memoised(() => SchemaParser.decodeUnknownResult(codec))
   return {
     decode: (json) => {
       const value = mapper.fromWire(json)
-      const decoded = decode(value)
+      const decoded = decode()(value)
       if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
-      const all = decodeAll(value)
+      const all = SchemaParser.decodeUnknownResult(codec, { errors: "all" })(value)
       const issue = Result.isFailure(all) ? all.failure : decoded.failure
       return Result.fail(invalidParams(fieldIssues(schema.ast, issue)))
     },
@@ -74,12 +74,12 @@ const notificationCodec = lazyCodecs(notificationNames, (name) => notifications[
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const notAnObject = Result.fail(invalidParams([{ path: "", expected: "an object" }]))
+const notAnObject = memoised(() => Result.fail(invalidParams([{ path: "", expected: "an object" }])))
 
 /** Params are an object; absent ones count as empty. */
 const decodeObject = <A>(codec: WireCodec<A>, json: unknown): Result.Result<A, InvalidParams> => {
   const params = json ?? {}
-  return isObject(params) ? codec.decode(params) : notAnObject
+  return isObject(params) ? codec.decode(params) : notAnObject()
 }
 
 /** The params of a request, checked; absent params count as empty. */

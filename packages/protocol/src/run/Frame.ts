@@ -36,7 +36,7 @@ const isMethod = (value: unknown): value is string => {
 
 const noParams: FrameParams = Object.freeze({})
 
-const invalid = (reason: "batch" | "jsonrpc" | "id" | "method" | "too_deep", id: RequestId | null): Frame => ({
+const invalid = (reason: "batch" | "jsonrpc" | "id" | "method", id: RequestId | null): Frame => ({
   _tag: "Invalid",
   id,
   error: new InvalidRequest({ reason })
@@ -84,7 +84,13 @@ const classifyAnswer = (value: FrameParams, hasId: boolean, id: RequestId | null
 }
 
 /** The frame of a value nested deeper than 128, which is found before the parser runs (RUN-013). */
-export const tooDeep: Frame = invalid("too_deep", null)
+export const tooDeep: Frame = {
+  _tag: "Invalid",
+  id: null,
+  get error() {
+    return new InvalidRequest({ reason: "too_deep" })
+  }
+}
 
 /** Writes a request. A frame has no terminator; the writer of the line adds 0x0A. */
 export const writeRequest = (id: RequestId, method: string, params: unknown): string =>

@@ -39,6 +39,7 @@ import {
   SessionSendResult
 } from "./Session.ts"
 import { Task, Team, TeamRow, TeamTaskParams } from "./Team.ts"
+import { lazySchema } from "../internal/Lazy.ts"
 
 /** Params of a method: a struct, possibly with checks over several fields. */
 type AnyParams = Schema.Constraint & { readonly Type: object; readonly fields: Schema.Struct.Fields }
@@ -67,16 +68,20 @@ export interface MethodRow {
 }
 
 const method = <P extends AnyParams, R extends Schema.Constraint, const E extends ReadonlyArray<RunErrorKind>>(
-  row: Omit<MethodRow, "params" | "result" | "errors"> & { readonly params: P; readonly result: R; readonly errors: E }
-) => row
+  row: Omit<MethodRow, "params" | "result" | "errors"> & {
+    readonly params: () => P
+    readonly result: () => R
+    readonly errors: E
+  }
+) => ({ ...row, params: lazySchema(row.params), result: lazySchema(row.result) })
 
 const read = { kind: "ordinary", mutating: false } as const
 const write = { kind: "ordinary", mutating: true } as const
 const control = { kind: "control", mutating: true } as const
 
-const none = Schema.Struct({})
-const bySession = Schema.Struct({ sessionId: IdParam })
-const byTeam = Schema.Struct({ teamId: IdParam })
+const none = lazySchema(() => Schema.Struct({}))
+const bySession = lazySchema(() => Schema.Struct({ sessionId: IdParam }))
+const byTeam = lazySchema(() => Schema.Struct({ teamId: IdParam }))
 const page = { limit: optional(int(1, 200)), after: optional(chars(0, 1_024)) }
 const next = { next: optional(Schema.String) }
 const warnings = { warnings: optional(Schema.Array(Schema.String)) }
@@ -94,8 +99,8 @@ const respondErrors = ["not_found", "invalid_state", "conflict"] as const
 /** Every method of the run protocol. */
 export const methods = {
   initialize: method({
-    params: InitializeParams,
-    result: InitializeResult,
+    params: () => InitializeParams,
+    result: () => InitializeResult,
     errors: ["already_initialized", "startup_failed"],
     capability: null,
     kind: "ordinary",
@@ -103,16 +108,16 @@ export const methods = {
     summary: "Open the connection: versions, capabilities, limits. Comes first, once."
   }),
   "host/info": method({
-    params: none,
-    result: HostInfo,
+    params: () => none,
+    result: () => HostInfo,
     errors: [],
     capability: null,
     ...read,
     summary: "What the host is and how much it has counted."
   }),
   "agent/register": method({
-    params: Schema.Struct({ agent: AgentDefinition }),
-    result: Schema.Struct({ agent: Profile, duplicate: Schema.Boolean, ...warnings }),
+    params: () => Schema.Struct({ agent: AgentDefinition }),
+    result: () => Schema.Struct({ agent: Profile, duplicate: Schema.Boolean, ...warnings }),
     errors: ["conflict", "not_found"],
     capability: "dynamicAgents",
     ...write,
@@ -120,16 +125,16 @@ export const methods = {
     summary: "Register an agent with its workers, durably and for good."
   }),
   "agent/list": method({
-    params: none,
-    result: Schema.Struct({ agents: Schema.Array(Profile) }),
+    params: () => none,
+    result: () => Schema.Struct({ agents: Schema.Array(Profile) }),
     errors: [],
     capability: "agentRuns",
     ...read,
     summary: "The profiles of all agents and workers."
   }),
   "agent/session": method({
-    params: AgentSessionParams,
-    result: Schema.Struct({ session: SessionRef, duplicate: Schema.Boolean, ...warnings }),
+    params: () => AgentSessionParams,
+    result: () => Schema.Struct({ session: SessionRef, duplicate: Schema.Boolean, ...warnings }),
     errors: ["not_found", "invalid_state", "conflict", "credentials_missing", "sandbox_unavailable"],
     capability: "agentRuns",
     ...write,
@@ -137,8 +142,8 @@ export const methods = {
     summary: "Create a session of an agent in a directory, and its team."
   }),
   "agent/close": method({
-    params: bySession,
-    result: CloseResult,
+    params: () => bySession,
+    result: () => CloseResult,
     errors: ["not_found", "invalid_state"],
     capability: "agentRuns",
     ...write,
@@ -146,8 +151,8 @@ export const methods = {
     summary: "Close a session and its workers for good."
   }),
   "run/start": method({
-    params: StartParams,
-    result: RunStartResult,
+    params: () => StartParams,
+    result: () => RunStartResult,
     errors: startErrors,
     capability: "agentRuns",
     ...write,
@@ -155,8 +160,8 @@ export const methods = {
     summary: "Start a run; repeating it with the same id and text never starts a second one."
   }),
   "run/wait": method({
-    params: RunWaitParams,
-    result: RunState,
+    params: () => RunWaitParams,
+    result: () => RunState,
     errors: ["not_found", "invalid_state", "invalid_cursor"],
     capability: "agentRuns",
     kind: "wait",
@@ -164,8 +169,8 @@ export const methods = {
     summary: "Observe a run, and read its events when cursors are sent."
   }),
   "run/respond": method({
-    params: RespondParams,
-    result: RespondResult,
+    params: () => RespondParams,
+    result: () => RespondResult,
     errors: respondErrors,
     capability: "agentRuns",
     ...control,
@@ -173,8 +178,8 @@ export const methods = {
     summary: "Decide on an approval or answer a question; the first answer wins."
   }),
   "run/cancel": method({
-    params: Schema.Struct({ sessionId: IdParam, team: optional(Schema.Boolean) }),
-    result: CancelResult,
+    params: () => Schema.Struct({ sessionId: IdParam, team: optional(Schema.Boolean) }),
+    result: () => CancelResult,
     errors: ["not_found", "invalid_state"],
     capability: "agentRuns",
     ...control,
@@ -182,8 +187,8 @@ export const methods = {
     summary: "Cancel the active turns of a session and its workers, and with team the team itself."
   }),
   "session/send": method({
-    params: SessionSendParams,
-    result: SessionSendResult,
+    params: () => SessionSendParams,
+    result: () => SessionSendResult,
     errors: startErrors,
     capability: "sessionSend",
     ...write,
@@ -191,32 +196,32 @@ export const methods = {
     summary: "Send a message, a decision or an answer to a session."
   }),
   "session/state": method({
-    params: bySession,
-    result: SessionState,
+    params: () => bySession,
+    result: () => SessionState,
     errors: ["not_found"],
     capability: "sessionSend",
     ...read,
     summary: "The aggregate state of a session and its team."
   }),
   "session/attach": method({
-    params: Schema.Struct({ sessionId: IdParam, journalId: optional(IdParam) }),
-    result: AttachResult,
+    params: () => Schema.Struct({ sessionId: IdParam, journalId: optional(IdParam) }),
+    result: () => AttachResult,
     errors: ["not_found", "invalid_cursor"],
     capability: "agentRuns",
     ...read,
     summary: "What a client needs to go on with a session after a restart. Starts nothing."
   }),
   "session/list": method({
-    params: Schema.Struct({ agent: optional(IdParam), includeClosed: optional(Schema.Boolean), ...page }),
-    result: Schema.Struct({ sessions: Schema.Array(SessionRow), ...next }),
+    params: () => Schema.Struct({ agent: optional(IdParam), includeClosed: optional(Schema.Boolean), ...page }),
+    result: () => Schema.Struct({ sessions: Schema.Array(SessionRow), ...next }),
     errors: [],
     capability: "sessionList",
     ...read,
     summary: "Sessions, newest activity first."
   }),
   "session/revoke": method({
-    params: Schema.Struct({ sessionId: IdParam, qualifiedName: QualifiedName }),
-    result: Schema.Struct({ revoked: Schema.Boolean }),
+    params: () => Schema.Struct({ sessionId: IdParam, qualifiedName: QualifiedName }),
+    result: () => Schema.Struct({ revoked: Schema.Boolean }),
     errors: ["not_found"],
     capability: "sessionSend",
     ...write,
@@ -224,8 +229,8 @@ export const methods = {
     summary: "Drop a session grant; later calls ask again."
   }),
   "turn/start": method({
-    params: StartParams,
-    result: TurnStartResult,
+    params: () => StartParams,
+    result: () => TurnStartResult,
     errors: startErrors,
     capability: "agentRuns",
     ...write,
@@ -233,8 +238,8 @@ export const methods = {
     summary: "The same admission as run/start, with the lead's cursor alone."
   }),
   "event/read": method({
-    params: EventReadParams,
-    result: EventReadResult,
+    params: () => EventReadParams,
+    result: () => EventReadResult,
     errors: ["not_found", "invalid_cursor"],
     capability: "agentRuns",
     kind: "wait",
@@ -242,8 +247,8 @@ export const methods = {
     summary: "Events of one session after a cursor."
   }),
   "interaction/respond": method({
-    params: RespondParams,
-    result: RespondResult,
+    params: () => RespondParams,
+    result: () => RespondResult,
     errors: respondErrors,
     capability: "agentRuns",
     ...control,
@@ -251,32 +256,32 @@ export const methods = {
     summary: "The same as run/respond."
   }),
   "artifact/read": method({
-    params: ArtifactReadParams,
-    result: ArtifactReadResult,
+    params: () => ArtifactReadParams,
+    result: () => ArtifactReadResult,
     errors: ["not_found"],
     capability: "artifacts",
     ...read,
     summary: "A piece of an artifact, in base64."
   }),
   "team/get": method({
-    params: Schema.Struct({ teamId: IdParam, taskId: optional(IdParam) }),
-    result: Schema.Struct({ team: Team, task: optional(Task) }),
+    params: () => Schema.Struct({ teamId: IdParam, taskId: optional(IdParam) }),
+    result: () => Schema.Struct({ team: Team, task: optional(Task) }),
     errors: ["not_found"],
     capability: "teams",
     ...read,
     summary: "A team, and one of its tasks whole."
   }),
   "team/list": method({
-    params: Schema.Struct({ includeEnded: optional(Schema.Boolean), ...page }),
-    result: Schema.Struct({ teams: Schema.Array(TeamRow), ...next }),
+    params: () => Schema.Struct({ includeEnded: optional(Schema.Boolean), ...page }),
+    result: () => Schema.Struct({ teams: Schema.Array(TeamRow), ...next }),
     errors: [],
     capability: "teams",
     ...read,
     summary: "The teams of the host."
   }),
   "team/cancel": method({
-    params: byTeam,
-    result: CancelResult,
+    params: () => byTeam,
+    result: () => CancelResult,
     errors: ["not_found"],
     capability: "teams",
     ...control,
@@ -284,8 +289,8 @@ export const methods = {
     summary: "Cancel a team's run and end the team for good."
   }),
   "team/task": method({
-    params: TeamTaskParams,
-    result: Schema.Struct({ task: Task, duplicate: Schema.Boolean }),
+    params: () => TeamTaskParams,
+    result: () => Schema.Struct({ task: Task, duplicate: Schema.Boolean }),
     errors: ["not_found", "invalid_state", "conflict"],
     capability: "teams",
     ...write,
@@ -293,8 +298,8 @@ export const methods = {
     summary: "Add a task to a team's board, or move one."
   }),
   "provider/set": method({
-    params: ProviderSetParams,
-    result: ProviderSetResult,
+    params: () => ProviderSetParams,
+    result: () => ProviderSetResult,
     errors: ["conflict", "unsupported"],
     capability: "providers",
     ...write,
@@ -302,16 +307,16 @@ export const methods = {
     summary: "Create a model provider, or give it another key."
   }),
   "provider/list": method({
-    params: none,
-    result: Schema.Struct({ providers: Schema.Array(ProviderRow) }),
+    params: () => none,
+    result: () => Schema.Struct({ providers: Schema.Array(ProviderRow) }),
     errors: [],
     capability: "providers",
     ...read,
     summary: "The model providers of the host, without their keys."
   }),
   "connection/set": method({
-    params: ConnectionSetParams,
-    result: Schema.Struct({ connection: Connection, created: Schema.Boolean }),
+    params: () => ConnectionSetParams,
+    result: () => Schema.Struct({ connection: Connection, created: Schema.Boolean }),
     errors: ["not_found", "unsupported"],
     capability: "providers",
     ...write,
@@ -319,16 +324,16 @@ export const methods = {
     summary: "Give a connection its key."
   }),
   "connection/list": method({
-    params: none,
-    result: Schema.Struct({ connections: Schema.Array(Connection) }),
+    params: () => none,
+    result: () => Schema.Struct({ connections: Schema.Array(Connection) }),
     errors: [],
     capability: "providers",
     ...read,
     summary: "The connections of the host, without their keys."
   }),
   "connection/remove": method({
-    params: Schema.Struct({ connection: ProviderName }),
-    result: Schema.Struct({ removed: Schema.Boolean }),
+    params: () => Schema.Struct({ connection: ProviderName }),
+    result: () => Schema.Struct({ removed: Schema.Boolean }),
     errors: ["not_found"],
     capability: "providers",
     ...write,
@@ -336,8 +341,8 @@ export const methods = {
     summary: "Drop a connection's key; the provider stays."
   }),
   "mcp/register": method({
-    params: McpRegisterParams,
-    result: Schema.Struct({ server: McpServer, duplicate: Schema.Boolean }),
+    params: () => McpRegisterParams,
+    result: () => Schema.Struct({ server: McpServer, duplicate: Schema.Boolean }),
     errors: ["conflict", "provider_unavailable"],
     capability: "mcpServers",
     ...write,
@@ -345,16 +350,16 @@ export const methods = {
     summary: "Start and register an MCP server."
   }),
   "mcp/list": method({
-    params: none,
-    result: Schema.Struct({ servers: Schema.Array(McpServer) }),
+    params: () => none,
+    result: () => Schema.Struct({ servers: Schema.Array(McpServer) }),
     errors: [],
     capability: "mcpServers",
     ...read,
     summary: "The registered MCP servers."
   }),
   "application/register": method({
-    params: ApplicationRegisterParams,
-    result: ApplicationRegisterResult,
+    params: () => ApplicationRegisterParams,
+    result: () => ApplicationRegisterResult,
     errors: ["conflict"],
     capability: "applicationCallbacks",
     ...write,
@@ -362,16 +367,16 @@ export const methods = {
     summary: "Bind tools of the app to this connection."
   }),
   "memory/list": method({
-    params: MemoryListParams,
-    result: Schema.Struct({ entries: Schema.Array(MemoryEntry), ...next }),
+    params: () => MemoryListParams,
+    result: () => Schema.Struct({ entries: Schema.Array(MemoryEntry), ...next }),
     errors: ["not_found"],
     capability: "memoryTools",
     ...read,
     summary: "The entries of a memory, newest first."
   }),
   "memory/forget": method({
-    params: MemoryForgetParams,
-    result: Schema.Struct({ forgotten: Schema.Boolean }),
+    params: () => MemoryForgetParams,
+    result: () => Schema.Struct({ forgotten: Schema.Boolean }),
     errors: ["not_found"],
     capability: "memoryTools",
     ...write,
@@ -379,16 +384,16 @@ export const methods = {
     summary: "Remove an entry from a memory."
   }),
   "schedule/list": method({
-    params: Schema.Struct({ sessionId: IdParam, after: page.after }),
-    result: Schema.Struct({ schedules: Schema.Array(ScheduleEntry), ...next }),
+    params: () => Schema.Struct({ sessionId: IdParam, after: page.after }),
+    result: () => Schema.Struct({ schedules: Schema.Array(ScheduleEntry), ...next }),
     errors: ["not_found"],
     capability: "scheduledTasks",
     ...read,
     summary: "The active schedules of a session."
   }),
   "schedule/cancel": method({
-    params: Schema.Struct({ sessionId: IdParam, scheduleId: IdParam }),
-    result: Schema.Struct({ cancelled: Schema.Boolean }),
+    params: () => Schema.Struct({ sessionId: IdParam, scheduleId: IdParam }),
+    result: () => Schema.Struct({ cancelled: Schema.Boolean }),
     errors: ["not_found"],
     capability: "scheduledTasks",
     ...write,

@@ -11,6 +11,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
+import { lazyClass, lazySchema, memoised } from "../internal/Lazy.ts"
 import { int, optional } from "./Bounds.ts"
 import { wireMapper, type WireMapper } from "./internal/WireMapper.ts"
 
@@ -34,26 +35,29 @@ const define =
   <const Tag extends string, const Kind extends string, const Fields extends Schema.Struct.Fields>(
     tag: Tag,
     row: Row<Kind, Fields>
-  ) => {
-    const fields = {
-      kind: Schema.Literal(row.kind).pipe(Schema.withConstructorDefault(Effect.succeed(row.kind))),
-      message: text.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
-      ...row.fields
-    }
-    const annotations = { httpApiStatus: row.status, jsonRpcCode: row.code } as never
-    const Base = Schema.TaggedError<Self>(`Run${tag}Error`)(tag, fields, annotations)
-    type Props = Partial<Record<string, unknown>>
-    class WithMessage extends (Base as unknown as new (props: Props, options?: unknown) => object) {
-      static readonly row = row
-      constructor(props: Props = {}, options?: unknown) {
-        const message = props["message"] ?? row.message(props as Schema.Struct.Type<Fields>)
-        super({ ...props, message }, options)
-      }
-    }
-    // writable, because provider_unavailable has a field of that name
-    Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true, writable: true })
-    return WithMessage as unknown as typeof Base & { readonly row: Row<Kind, Fields> }
-  }
+  ) =>
+    lazyClass(
+      () => {
+        const fields = {
+          kind: Schema.Literal(row.kind).pipe(Schema.withConstructorDefault(Effect.succeed(row.kind))),
+          message: text.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
+          ...row.fields
+        }
+        const annotations = { httpApiStatus: row.status, jsonRpcCode: row.code } as never
+        const Base = Schema.TaggedError<Self>(`Run${tag}Error`)(tag, fields, annotations)
+        type Props = Partial<Record<string, unknown>>
+        class WithMessage extends (Base as unknown as new (props: Props, options?: unknown) => object) {
+          constructor(props: Props = {}, options?: unknown) {
+            const message = props["message"] ?? row.message(props as Schema.Struct.Type<Fields>)
+            super({ ...props, message }, options)
+          }
+        }
+        // writable, because provider_unavailable has a field of that name
+        Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true, writable: true })
+        return WithMessage as unknown as typeof Base & { readonly row: Row<Kind, Fields> }
+      },
+      { row }
+    )
 
 const named = (id: string | undefined): string => (id === undefined ? "" : ` ${id}`)
 const because = (detail: string | undefined): string => (detail === undefined ? "" : `: ${detail}`)
@@ -455,9 +459,11 @@ export interface ErrorObject {
 export const runErrorData = Object.fromEntries(
   runErrorKinds.map((kind) => [
     kind,
-    Schema.Struct({ kind: Schema.Literal(kind), ...rowOf(kind).fields }).annotate({
-      identifier: `${runErrors[kind].identifier.replace(/Error$/, "")}Data`
-    })
+    lazySchema(() =>
+      Schema.Struct({ kind: Schema.Literal(kind), ...rowOf(kind).fields }).annotate({
+        identifier: `${runErrors[kind].identifier.replace(/Error$/, "")}Data`
+      })
+    )
   ])
 ) as unknown as { readonly [Kind in RunErrorKind]: Schema.Codec<unknown> }
 
@@ -480,19 +486,21 @@ export const toErrorObject = (error: RunError): ErrorObject => ({
 })
 
 /** An error of a kind this package does not know, or whose data do not fit its kind: as it came from the other side. */
-export class UnknownFailure extends Schema.TaggedError<UnknownFailure>("RunUnknownFailureError")("UnknownFailure", {
-  kind: text,
-  code: Schema.Int,
-  message: text,
-  data: optional(Schema.Json)
-}) {}
+export class UnknownFailure extends lazyClass(() =>
+  Schema.TaggedError<UnknownFailure>("RunUnknownFailureError")("UnknownFailure", {
+    kind: text,
+    code: Schema.Int,
+    message: text,
+    data: optional(Schema.Json)
+  })
+) {}
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const decoders = Object.fromEntries(
-  runErrorKinds.map((kind) => [kind, Schema.is(runErrorData[kind])])
-) as unknown as Record<RunErrorKind, (data: unknown) => boolean>
+const fit = Object.fromEntries(
+  runErrorKinds.map((kind) => [kind, memoised(() => Schema.is(runErrorData[kind]))])
+) as unknown as Record<RunErrorKind, () => (data: unknown) => boolean>
 
 const construct = (kind: RunErrorKind, data: Record<string, unknown>, message: string): RunError => {
   const Class = runErrors[kind] as unknown as new (props: Record<string, unknown>) => RunError
@@ -509,7 +517,7 @@ export const fromErrorObject = (object: {
   const kind = data["kind"]
   if (isKind(kind)) {
     const fields = mappers[kind].fromWire(data)
-    if (decoders[kind](fields) && isObject(fields)) return construct(kind, fields, object.message)
+    if (fit[kind]()(fields) && isObject(fields)) return construct(kind, fields, object.message)
   }
   return new UnknownFailure({
     kind: typeof kind === "string" ? kind : "unknown",

@@ -6,23 +6,26 @@ import { Schema } from "effect"
 import type { EventPayload } from "../events/Event.ts"
 import { Todo } from "../events/Content.ts"
 import { optional } from "./Bounds.ts"
+import { lazySchema } from "../internal/Lazy.ts"
 
 /** A summary of an event; `tool` is the alias. */
-export const Summary = Schema.Union([
-  Schema.Struct({ type: Schema.Literal("message"), text: Schema.String }),
-  Schema.Struct({ type: Schema.Literals(["tool_started", "tool_finished", "auto_approved"]), tool: Schema.String }),
-  Schema.Struct({
-    type: Schema.Literal("plan_updated"),
-    plan: Schema.Union([
-      Schema.Struct({
-        items: Schema.Array(
-          Schema.Struct({ id: optional(Schema.String), content: Schema.String, status: Todo.fields.status })
-        )
-      }),
-      Schema.Struct({ markdown: Schema.String })
-    ])
-  })
-]).annotate({ identifier: "Summary" })
+export const Summary = lazySchema(() =>
+  Schema.Union([
+    Schema.Struct({ type: Schema.Literal("message"), text: Schema.String }),
+    Schema.Struct({ type: Schema.Literals(["tool_started", "tool_finished", "auto_approved"]), tool: Schema.String }),
+    Schema.Struct({
+      type: Schema.Literal("plan_updated"),
+      plan: Schema.Union([
+        Schema.Struct({
+          items: Schema.Array(
+            Schema.Struct({ id: optional(Schema.String), content: Schema.String, status: Todo.fields.status })
+          )
+        }),
+        Schema.Struct({ markdown: Schema.String })
+      ])
+    })
+  ]).annotate({ identifier: "Summary" })
+)
 /** A summary of an event. */
 export type Summary = typeof Summary.Type
 

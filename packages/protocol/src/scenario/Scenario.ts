@@ -12,15 +12,16 @@ import { Todo } from "../events/Content.ts"
 import { type HarnessEvent, type HarnessEventType, eventSchemas, eventTable, eventTypes } from "../events/Event.ts"
 import { PermissionOption, QuestionOption } from "../events/Interaction.ts"
 import { fromWire, toWireName } from "../text/WireNames.ts"
+import { lazySchema, memoised } from "../internal/Lazy.ts"
 
 const optional = Schema.optionalKey
-const step = <const Fields extends Schema.Struct.Fields>(name: string, fields: Fields) =>
-  Schema.Struct(fields).annotate({ identifier: `Scenario${name}Step` })
+const step = <const Fields extends Schema.Struct.Fields>(name: string, fields: () => Fields) =>
+  lazySchema(() => Schema.Struct(fields()).annotate({ identifier: `Scenario${name}Step` }))
 
 /** Text of the answer. @since 0.1.0 */
-export const TextStep = step("Text", { text: Schema.String })
+export const TextStep = step("Text", () => ({ text: Schema.String }))
 /** Text of the reasoning. @since 0.1.0 */
-export const ThinkingStep = step("Thinking", { thinking: Schema.String })
+export const ThinkingStep = step("Thinking", () => ({ thinking: Schema.String }))
 
 /**
  * A tool call by qualified name. The provider's host runs it; the harness plays it (AGT-335): `ask` asks for permission
@@ -29,7 +30,7 @@ export const ThinkingStep = step("Thinking", { thinking: Schema.String })
  *
  * @since 0.1.0
  */
-export const CallStep = step("Call", {
+export const CallStep = step("Call", () => ({
   call: Schema.Struct({
     tool: Schema.String,
     arguments: Schema.Json,
@@ -38,22 +39,22 @@ export const CallStep = step("Call", {
     output: optional(Schema.Json),
     error: optional(Schema.String)
   }).annotate({ identifier: "ScenarioCall" })
-})
+}))
 /** Waits. @since 0.1.0 */
-export const DelayStep = step("Delay", { delayMs: Schema.Natural })
+export const DelayStep = step("Delay", () => ({ delayMs: Schema.Natural }))
 /** Fails the first `attempts` (1) attempts of the request as a live provider would (AGT-331). @since 0.1.0 */
-export const FailStep = step("Fail", {
+export const FailStep = step("Fail", () => ({
   fail: Schema.Literals(["rate_limit", "server", "disconnect", "auth", "overflow"]),
   attempts: optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)))
-})
+}))
 /** Ends the response at the output limit. @since 0.1.0 */
-export const StopStep = step("Stop", { stop: Schema.Literal("length") })
+export const StopStep = step("Stop", () => ({ stop: Schema.Literal("length") }))
 /** The tokens that the response reports. @since 0.1.0 */
-export const UsageStep = step("Usage", {
+export const UsageStep = step("Usage", () => ({
   usage: Schema.Struct({ input: Schema.Natural, output: Schema.Natural })
-})
+}))
 /** Harness only: asks a person. @since 0.1.0 */
-export const QuestionStep = step("Question", {
+export const QuestionStep = step("Question", () => ({
   question: Schema.Struct({
     question: Schema.String,
     header: optional(Schema.String),
@@ -63,9 +64,9 @@ export const QuestionStep = step("Question", {
     secret: optional(Schema.Boolean),
     topic: optional(Schema.String)
   }).annotate({ identifier: "ScenarioQuestion" })
-})
+}))
 /** Harness only: replaces the todo list. @since 0.1.0 */
-export const PlanStep = step("Plan", { plan: Schema.Array(Todo) })
+export const PlanStep = step("Plan", () => ({ plan: Schema.Array(Todo) }))
 
 const harnessEventTypes = eventTypes.filter((type): type is HarnessEventType => eventTable[type].harness)
 
@@ -75,36 +76,40 @@ const harnessEventTypes = eventTypes.filter((type): type is HarnessEventType => 
  *
  * @since 0.1.0
  */
-export const EventStep = step("Event", {
+export const EventStep = step("Event", () => ({
   event: Schema.StructWithRest(Schema.Struct({ type: Schema.Literals(harnessEventTypes) }), [
     Schema.Record(Schema.String, Schema.Json)
   ])
-})
+}))
 /** Harness only: its process is gone, with this exit code. @since 0.1.0 */
-export const ExitStep = step("Exit", { exit: Schema.Int })
+export const ExitStep = step("Exit", () => ({ exit: Schema.Int }))
 
 /** One step of a response; exactly one kind. @since 0.1.0 */
-export const ScenarioStep = Schema.Union(
-  [
-    TextStep,
-    ThinkingStep,
-    CallStep,
-    DelayStep,
-    FailStep,
-    StopStep,
-    UsageStep,
-    QuestionStep,
-    PlanStep,
-    EventStep,
-    ExitStep
-  ],
-  { mode: "oneOf" }
-).annotate({ identifier: "ScenarioStep" })
+export const ScenarioStep = lazySchema(() =>
+  Schema.Union(
+    [
+      TextStep,
+      ThinkingStep,
+      CallStep,
+      DelayStep,
+      FailStep,
+      StopStep,
+      UsageStep,
+      QuestionStep,
+      PlanStep,
+      EventStep,
+      ExitStep
+    ],
+    { mode: "oneOf" }
+  ).annotate({ identifier: "ScenarioStep" })
+)
 /** @since 0.1.0 */
 export type ScenarioStep = typeof ScenarioStep.Type
 
 /** A model response: its steps in order. @since 0.1.0 */
-export const ScenarioResponse = Schema.Array(ScenarioStep).annotate({ identifier: "ScenarioResponse" })
+export const ScenarioResponse = lazySchema(() =>
+  Schema.Array(ScenarioStep).annotate({ identifier: "ScenarioResponse" })
+)
 /** @since 0.1.0 */
 export type ScenarioResponse = typeof ScenarioResponse.Type
 
@@ -116,16 +121,18 @@ const Responses = Schema.Array(ScenarioResponse)
  *
  * @since 0.1.0
  */
-export const Scenario = Schema.Struct({
-  scenario: Schema.Literal(1),
-  name: Schema.String,
-  contextWindow: optional(Schema.Natural),
-  agents: optional(Schema.Record(Schema.String, Responses)),
-  default: optional(Responses),
-  reviewer: optional(Responses),
-  compaction: optional(Responses),
-  exhausted: optional(Schema.Literals(["error", "echo"]))
-}).annotate({ identifier: "Scenario" })
+export const Scenario = lazySchema(() =>
+  Schema.Struct({
+    scenario: Schema.Literal(1),
+    name: Schema.String,
+    contextWindow: optional(Schema.Natural),
+    agents: optional(Schema.Record(Schema.String, Responses)),
+    default: optional(Responses),
+    reviewer: optional(Responses),
+    compaction: optional(Responses),
+    exhausted: optional(Schema.Literals(["error", "echo"]))
+  }).annotate({ identifier: "Scenario" })
+)
 /** @since 0.1.0 */
 export type Scenario = typeof Scenario.Type
 
@@ -160,7 +167,7 @@ export const harnessOnlySteps = (scenario: Scenario): ReadonlyArray<string> => {
 }
 
 const fromFile = fromWire(Scenario)
-const decode = Schema.decodeUnknownResult(Scenario)
+const decode = memoised(() => Schema.decodeUnknownResult(Scenario))
 
 /** A message of the decoder with the names that stand in the file. */
 const inFileNames = (message: string): string =>
@@ -172,14 +179,14 @@ const inFileNames = (message: string): string =>
  * @since 0.1.0
  */
 export const decodeScenario = (file: unknown): Result.Result<Scenario, string> =>
-  Result.mapError(decode(fromFile(file)), (error) => inFileNames(error.message))
+  Result.mapError(decode()(fromFile(file)), (error) => inFileNames(error.message))
 
 const eventReaders = Object.fromEntries(
   harnessEventTypes.map((type) => [
     type,
     {
       map: fromWire(eventSchemas[type]),
-      decode: Schema.decodeUnknownResult(eventSchemas[type] as Schema.Codec<unknown>)
+      decode: memoised(() => Schema.decodeUnknownResult(eventSchemas[type] as Schema.Codec<unknown>))
     }
   ])
 )
@@ -197,7 +204,7 @@ export const scenarioEvent = (
   const reader = eventReaders[event.type]
   if (reader === undefined) return Result.fail(`a harness emits no ${event.type}`)
   const payload = reader.map(event)
-  return Result.mapBoth(reader.decode({ ...defaults, ...(payload as object) }), {
+  return Result.mapBoth(reader.decode()({ ...defaults, ...(payload as object) }), {
     onSuccess: (value) => value as HarnessEvent,
     onFailure: (error) => inFileNames(error.message)
   })

@@ -7,6 +7,7 @@
  * @since 0.1.0
  */
 import { Schema, SchemaAST } from "effect"
+import { memoised } from "../internal/Lazy.ts"
 
 /**
  * Names whose wire form does not follow the rule.
@@ -229,8 +230,10 @@ const same = (name: string): string => name
 const outward: Direction = { source: same, target: toWireName, memo: new WeakMap() }
 const inward: Direction = { source: toWireName, target: same, memo: new WeakMap() }
 
-const mapper = (schema: Schema.Constraint, direction: Direction): WireMapper =>
-  compile(SchemaAST.toEncoded(schema.ast), direction) ?? ((value) => value)
+const mapper = (schema: Schema.Constraint, direction: Direction): WireMapper => {
+  const map = memoised((): WireMapper => compile(SchemaAST.toEncoded(schema.ast), direction) ?? ((value) => value))
+  return (value) => map()(value)
+}
 
 /**
  * Compiles the mapping of a schema's encoded values to their wire form. Use at module scope:

@@ -7,6 +7,7 @@
  */
 import type { Schema } from "effect"
 import { SchemaAST } from "effect"
+import { memoised } from "../../internal/Lazy.ts"
 import { toWireName } from "../../text/WireNames.ts"
 
 /** Maps one value; `undefined` as a mapper means that the value passes through as it is. */
@@ -196,12 +197,13 @@ const union = (ast: SchemaAST.Union, direction: Direction): Map => {
   }
 }
 
-/** Compiles the mapping of a schema, once per schema. */
+/** The mapping of a schema, compiled once per schema and direction, at its first use. */
 export const wireMapper = (schema: Schema.Constraint): WireMapper => {
-  const toWire = compile(schema.ast, "toWire")
-  const fromWire = compile(schema.ast, "fromWire")
-  return {
-    toWire: toWire ?? ((value) => value),
-    fromWire: fromWire ?? ((value) => value)
+  const compiled = (direction: Direction) => {
+    const map = memoised(() => compile(schema.ast, direction) ?? same)
+    return (value: unknown): unknown => map()(value)
   }
+  return { toWire: compiled("toWire"), fromWire: compiled("fromWire") }
 }
+
+const same = (value: unknown): unknown => value
