@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 export * from "./harness/Harness.ts"
+export * from "./harness/Frames.ts"
 export { noCapabilities, type HarnessCapabilities } from "./harness/Capabilities.ts"
 export { projectEvent, type RowChange, type TurnContext } from "./store/Projection.ts"
 export { Coalescer, coalesceDefaults, type CoalesceOptions } from "./runtime/Coalescer.ts"

@@ -1,11 +1,13 @@
 /**
  * Starting a host, or connecting to one that something else provides.
  */
+import { platform } from "#platform"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { HostConfig, wireCodec } from "@tackroom/protocol/run"
 import { utf8Length } from "@tackroom/protocol/text"
+import { Effect } from "effect"
 import { type ConnectOptions, Host } from "./Host.ts"
 import type { HostTransport, TransportFactory } from "./HostTransport.ts"
 import { makeStdioTransport } from "./StdioTransport.ts"
@@ -28,6 +30,8 @@ const codec = wireCodec(HostConfig)
 
 /** Above this a configuration goes through a file instead of the command line (run-protocol section 6). */
 const largestArgument = 32_768
+
+const machine = Effect.all({ environment: platform.environment, self: platform.self })
 
 /** The variables that a configuration names: they pass to the host (RUN-083). */
 export const namedVariables = (config: HostConfig): ReadonlyArray<string> => [
@@ -60,17 +64,19 @@ export const connectHost = (factory: TransportFactory, options: ConnectOptions =
 export const launchHost = (options: LaunchOptions): Promise<Host> => {
   const { config, command = "tackroom", args = [], cwd, env, redact } = options
   const json = JSON.stringify(codec.encode(config))
-  const start = (argument: string): Promise<HostTransport> =>
-    makeStdioTransport({
+  const start = async (argument: string): Promise<HostTransport> => {
+    const { environment, self } = await Effect.runPromise(machine)
+    return makeStdioTransport({
       command,
       args: [...args, "harness-stdio", argument],
-      environment: process.env,
+      environment,
       names: namedVariables(config),
-      instanceId: `client-${process.pid}`,
+      instanceId: `client-${self.pid}`,
       ...(cwd === undefined ? {} : { cwd }),
       ...(env === undefined ? {} : { variables: env }),
       ...(redact === undefined ? {} : { redact })
     })
+  }
   const factory: TransportFactory = () =>
     utf8Length(json) <= largestArgument ? start(json) : withFile(json, (path) => start(`@${path}`))
   return connectHost(factory, options)

@@ -38,6 +38,20 @@ export const makeBarrier: Effect.Effect<Barrier> = Effect.map(
 /** What a turn's stream may hold. */
 export type HarnessItem = HarnessEvent | Barrier
 
+/**
+ * A turn that the harness begins itself, such as a wake-up or the next step of a goal (RT-147). A driver emits it between
+ * turns; the runtime admits it like any turn and then runs it. While another turn runs it waits.
+ *
+ * @since 0.1.0
+ */
+export class OwnTurn extends Data.TaggedClass("OwnTurn")<{
+  readonly origin: "harness" | "goal"
+  /** The user's message that it goes back to. Default: that of the session's last turn. */
+  readonly parentMessageId?: string
+  /** The turn itself, under the same rules as `runTurn`. Its prompt is empty. */
+  readonly run: (turn: TurnInput) => Stream.Stream<HarnessItem, HarnessError>
+}> {}
+
 /** An ask that was withdrawn before anyone decided. */
 export class Withdrawn extends Data.TaggedError("Withdrawn")<{ readonly reason: WithdrawalReason }> {}
 
@@ -200,7 +214,8 @@ export interface HarnessDriver {
   readonly runTurn: (turn: TurnInput) => Stream.Stream<HarnessItem, HarnessError>
   /** Continues a turn from the driver's own durable record. */
   readonly recoverTurn: (turn: TurnInput) => Stream.Stream<HarnessItem, TurnLost | HarnessError>
-  readonly betweenTurns: (binding: ExecutionBinding) => Stream.Stream<HarnessEvent, HarnessError>
+  /** What the harness says while no turn runs, and the turns it begins itself. */
+  readonly betweenTurns: (binding: ExecutionBinding) => Stream.Stream<HarnessEvent | OwnTurn, HarnessError>
   readonly steer: (
     turn: TurnRef,
     prompt: PromptInput

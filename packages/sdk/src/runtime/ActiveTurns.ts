@@ -7,7 +7,7 @@
 import type { ExecutionBinding, TurnOutcome } from "@tackroom/protocol/events"
 import { Context, Deferred, Exit, Layer } from "effect"
 import type { HarnessCapabilities } from "../harness/Capabilities.ts"
-import type { HarnessDriver, TurnBudget } from "../harness/Harness.ts"
+import type { HarnessDriver, OwnTurn, TurnBudget } from "../harness/Harness.ts"
 import type { InteractionRow, LeaseRow, SessionRow, TurnRow } from "../store/Rows.ts"
 import type { TurnLog } from "./Journal.ts"
 import type { TurnPhase } from "./TurnFold.ts"
@@ -49,6 +49,8 @@ export class ActiveTurn {
   readonly log: TurnLog
   readonly budget: TurnBudget | undefined
   readonly mode: "run" | "recover"
+  /** How the harness runs it, when it began the turn itself. */
+  readonly begun: OwnTurn["run"] | undefined
   turn: TurnRow
   opened: Opened | undefined
   /** The driver of this process has been given the turn. */
@@ -82,6 +84,7 @@ export class ActiveTurn {
     readonly log: TurnLog
     readonly budget: TurnBudget | undefined
     readonly mode: "run" | "recover"
+    readonly begun: OwnTurn["run"] | undefined
   }) {
     this.session = input.session
     this.turn = input.turn
@@ -89,6 +92,7 @@ export class ActiveTurn {
     this.log = input.log
     this.budget = input.budget
     this.mode = input.mode
+    this.begun = input.begun
   }
 
   get pendingAsks(): number {

@@ -7,12 +7,24 @@
  * @since 0.1.0
  */
 import { platform } from "#platform"
-import { callerMessageIdProblem, PromptInvalid, PromptTooLarge, UnsupportedOperation } from "@tackroom/protocol"
-import { PromptInput, type PromptPart } from "@tackroom/protocol/events"
+import {
+  assistantMessageIdOf,
+  callerMessageIdProblem,
+  PromptInvalid,
+  PromptTooLarge,
+  UnsupportedOperation,
+  type RuntimeError
+} from "@tackroom/protocol"
+import { PromptInput, type PromptPart, type TurnOrigin } from "@tackroom/protocol/events"
 import { Effect, Exit, Schema } from "effect"
 import type { HarnessCapabilities } from "../harness/Capabilities.ts"
+import type { TurnBudget } from "../harness/Harness.ts"
+import type { ReceiptRow } from "../store/Rows.ts"
+import type { AdmitOutcome, OpFailed, WriteOptions } from "../store/RuntimeStore.ts"
 import { partsOf } from "../store/QueueRows.ts"
 import { utf8Length } from "./Coalescer.ts"
+import { problemOf } from "./Decoding.ts"
+import type { Answer } from "./Options.ts"
 
 /** Bytes of all text of a prompt. */
 export const promptTextLimit = 1_048_576
@@ -20,6 +32,66 @@ export const promptTextLimit = 1_048_576
 export const promptPartLimit = 64
 /** Decoded bytes of inline data in one part. */
 export const promptDataLimit = 20 * 1024 * 1024
+
+/** What a caller submits (4.2). */
+export interface StartTurn extends PromptInput {
+  readonly sessionId: string
+  readonly directory?: string
+  readonly onAdmitted?: (admission: Admission) => Answer<void>
+}
+
+/** What only the embedding package may add (D-30). */
+export interface EmbeddedStart {
+  readonly origin?: TurnOrigin
+  /** Rows that commit with the admission; called with what it is about to answer. */
+  readonly ops?: WriteOptions<AdmitOutcome>["ops"]
+  readonly others?: WriteOptions<AdmitOutcome>["others"]
+  readonly budget?: TurnBudget
+  /** The turn of a child session, or an id with a reserved prefix. */
+  readonly own?: boolean
+}
+
+/** The answer of a start, given when the admission is committed. */
+export interface Admission {
+  readonly sessionId: string
+  readonly directory: string
+  readonly turnId?: string
+  readonly userMessageId: string
+  readonly assistantMessageId: string
+  readonly delivery: "start" | "steer" | "queue"
+  readonly duplicate: boolean
+  readonly startCursor: number
+  readonly steering?: {
+    readonly ok: boolean
+    readonly status?: "no_active_turn" | "declined" | "unsupported" | "unknown"
+  }
+}
+
+/** What a start may fail with; `OpFailed` only where ops were given. */
+export type StartFailure = RuntimeError | OpFailed
+
+/** The answer that a receipt stands for. */
+export const receiptAdmission = (receipt: ReceiptRow, directory: string, duplicate: boolean): Admission => ({
+  sessionId: receipt.sessionId,
+  directory,
+  ...(receipt.turnId === null ? {} : { turnId: receipt.turnId }),
+  userMessageId: receipt.messageId,
+  assistantMessageId: assistantMessageIdOf(receipt.messageId),
+  delivery:
+    receipt.state === "queued" || receipt.state === "removed"
+      ? "queue"
+      : receipt.state === "steering" || receipt.state === "steered" || receipt.state === "uncertain"
+        ? "steer"
+        : "start",
+  duplicate,
+  startCursor: receipt.startSeq,
+  ...(receipt.state === "steered" ? { steering: { ok: true } } : {}),
+  ...(receipt.state === "uncertain" ? { steering: { ok: false, status: "unknown" as const } } : {})
+})
+
+/** The answer that an outcome of the store stands for. */
+export const admissionOf = (outcome: AdmitOutcome, directory: string): Admission =>
+  receiptAdmission(outcome.receipt, directory, outcome._tag === "Duplicate")
 
 /** A checked prompt. */
 export interface CheckedPrompt {
@@ -78,8 +150,8 @@ const invalid = (path: string, expected: string) => Effect.fail(new PromptInvali
 export const checkPrompt = Effect.fnUntraced(function* (input: unknown, own: boolean) {
   const decoded = decode(input)
   if (Exit.isFailure(decoded)) {
-    const error = Exit.findErrorOption(decoded)
-    return yield* invalid("prompt", error._tag === "Some" ? String(error.value.message).slice(0, 500) : "a prompt")
+    const problem = problemOf(decoded)
+    return yield* invalid(problem?.path || "prompt", problem?.expected ?? "a prompt")
   }
   const prompt = decoded.value
   if (prompt.messageId !== undefined) {

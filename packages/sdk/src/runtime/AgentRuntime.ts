@@ -7,10 +7,12 @@
  */
 import type { RuntimeError } from "@tackroom/protocol"
 import { Context, Deferred, Effect, Layer } from "effect"
-import { HarnessHost, HarnessRegistry } from "../harness/HarnessRegistry.ts"
+import { HarnessHost, HarnessRegistry } from "./HarnessRegistry.ts"
 import type { StoreInfo } from "../store/RuntimeStore.ts"
 import { Store } from "../store/Store.ts"
+import { Aborting } from "./Aborting.ts"
 import { ActiveTurns } from "./ActiveTurns.ts"
+import { Admitting } from "./Admitting.ts"
 import { Cancelling } from "./Cancelling.ts"
 import { Config } from "./Config.ts"
 import { Events } from "./Events.ts"
@@ -34,9 +36,11 @@ import { Recovery } from "./Recovery.ts"
 import { Secrets } from "./Secrets.ts"
 import { Sessions } from "./Sessions.ts"
 import { Capabilities, Commands, Health, Todos } from "./Status.ts"
+import { Steering } from "./Steering.ts"
 import { Subscriptions } from "./Subscriptions.ts"
 import { TurnRunner } from "./TurnRunner.ts"
 import { Turns } from "./Turns.ts"
+import { Waiting } from "./Waiting.ts"
 
 /** Every service of a runtime, for programs that are composed of Effect layers. */
 export type RuntimeServices =
@@ -86,6 +90,8 @@ export const compose = (options: ResolvedOptions): Layer.Layer<RuntimeServices> 
     Layer.provideMerge(Sessions.layer),
     Layer.provideMerge(Recovery.layer),
     Layer.provideMerge(Turns.layer),
+    Layer.provideMerge(Layer.mergeAll(Steering.layer, Aborting.layer, Waiting.layer)),
+    Layer.provideMerge(Admitting.layer),
     Layer.provideMerge(TurnRunner.layer),
     Layer.provideMerge(Cancelling.layer),
     Layer.provideMerge(NativeSessions.layer),

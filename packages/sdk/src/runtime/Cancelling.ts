@@ -2,13 +2,14 @@
  * The ladder of a cancel (5.5): request, acknowledgement within the grace, then the harness's session is closed, its
  * process ended, and the turn may be settled. It says what became of the cancel; settling is the turn runner's.
  *
- * Implements RT-160 to RT-163, RT-165, RT-169.
+ * Implements RT-160 to RT-163, RT-165, RT-166, RT-169.
  *
  * @since 0.1.0
  */
 import type { CancelReason } from "@tackroom/protocol/events"
 import { Context, Deferred, Effect, Exit, FiberSet, Layer } from "effect"
 import type { TurnRef } from "../harness/Harness.ts"
+import { Store } from "../store/Store.ts"
 import { ActiveTurns, type ActiveTurn, type Opened } from "./ActiveTurns.ts"
 import { Interactions } from "./Interactions.ts"
 import { isLost } from "./Journal.ts"
@@ -43,7 +44,8 @@ export class Cancelling extends Context.Service<
       const natives = yield* NativeSessions
       const options = yield* Options
       const minting = yield* Minting
-      yield* ActiveTurns
+      const actives = yield* ActiveTurns
+      const store = yield* Store
       const ladders = yield* FiberSet.make<void>()
       const run = yield* FiberSet.runtime(ladders)()
 
@@ -80,6 +82,17 @@ export class Cancelling extends Context.Service<
         stop(active, budget)
       })
 
+      /** Sessions that a call of this turn waits for end with it; the others go on (RT-166). */
+      const cancelChildren = (active: ActiveTurn): Effect.Effect<void> =>
+        Effect.gen(function* () {
+          const calls = active.log.fold.openTools
+          if (calls.size === 0) return
+          for (const row of yield* store.listSessions({ parentSessionId: active.session.id, limit: 500 })) {
+            const child = row.toolCallId !== null && calls.has(row.toolCallId) ? actives.get(row.id) : undefined
+            if (child !== undefined) begin(child, { _tag: "Asked", reason: "parent" })
+          }
+        }).pipe(Effect.catch((error) => Effect.logWarning("Sessions under a cancelled turn could not be found", error)))
+
       const ladder = Effect.fnUntraced(function* (active: ActiveTurn, why: CancelWhy) {
         const budget = why._tag === "Budget"
         const recorded = yield* Effect.exit(
@@ -96,6 +109,7 @@ export class Cancelling extends Context.Service<
           }
         }
         if (active.ending) return
+        yield* cancelChildren(active)
         yield* Effect.ignore(interactions.withdraw(active, "cancelled"))
         const opened = active.opened
         if (!active.handed || opened === undefined) {
@@ -131,28 +145,28 @@ export class Cancelling extends Context.Service<
         yield* force(active, opened, budget)
       })
 
-      return Cancelling.of({
-        begin: (active, why) => {
-          if (active.cancelState._tag !== "Idle" || active.ending) return
-          step(active, { _tag: "Request", at: minting.now() })
-          active.cancel =
-            why._tag === "Asked"
-              ? { _tag: "Asked", reason: why.reason }
-              : { _tag: "Budget", code: why.code, message: why.message }
-          run(
-            ladder(active, why).pipe(
-              Effect.catchCause((cause) =>
-                Effect.flatMap(Effect.logError("A cancel failed", cause), () =>
-                  Effect.sync(() => {
-                    conclude(active, { _tag: "Unacknowledged" })
-                    stop(active, why._tag === "Budget")
-                  })
-                )
+      const begin = (active: ActiveTurn, why: CancelWhy): void => {
+        if (active.cancelState._tag !== "Idle" || active.ending) return
+        step(active, { _tag: "Request", at: minting.now() })
+        active.cancel =
+          why._tag === "Asked"
+            ? { _tag: "Asked", reason: why.reason }
+            : { _tag: "Budget", code: why.code, message: why.message }
+        run(
+          ladder(active, why).pipe(
+            Effect.catchCause((cause) =>
+              Effect.flatMap(Effect.logError("A cancel failed", cause), () =>
+                Effect.sync(() => {
+                  conclude(active, { _tag: "Unacknowledged" })
+                  stop(active, why._tag === "Budget")
+                })
               )
             )
           )
-        }
-      })
+        )
+      }
+
+      return Cancelling.of({ begin })
     })
   )
 }

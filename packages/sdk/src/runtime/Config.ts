@@ -19,8 +19,9 @@ import {
 import { SessionConfigUpdate, type ConfigOption, type HarnessRef, type SessionConfig } from "@tackroom/protocol/events"
 import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { harnessKey, type HarnessDriver, type ModelOption } from "../harness/Harness.ts"
-import { HarnessRegistry } from "../harness/HarnessRegistry.ts"
+import { HarnessRegistry } from "./HarnessRegistry.ts"
 import { ActiveTurns } from "./ActiveTurns.ts"
+import { problemOf } from "./Decoding.ts"
 import { Hub } from "./Hub.ts"
 import { Journal } from "./Journal.ts"
 import { Minting } from "./Minting.ts"
@@ -99,10 +100,10 @@ export class Config extends Context.Service<
       ): Effect.fn.Return<SessionConfig, RuntimeError> {
         const decoded = decodeUpdate(given)
         if (Exit.isFailure(decoded)) {
-          const error = Exit.findErrorOption(decoded)
+          const problem = problemOf(decoded)
           return yield* new ConfigInvalid({
-            field: "update",
-            expected: error._tag === "Some" ? String(error.value.message).slice(0, 500) : "a config update"
+            field: problem?.path || "update",
+            expected: problem?.expected ?? "a config update"
           })
         }
         const change = decoded.value

@@ -12,10 +12,10 @@ import {
   type RuntimeError,
   type SessionMissing
 } from "@tackroom/protocol"
-import { isTerminalType, type EventPayload, type HarnessRef } from "@tackroom/protocol/events"
+import { isTerminalType, type HarnessEvent, type HarnessRef } from "@tackroom/protocol/events"
 import { Context, Deferred, Effect, Exit, FiberMap, Layer, Stream } from "effect"
-import { harnessKey, type HarnessDriver, type NativeSession, type OpenSession } from "../harness/Harness.ts"
-import { HarnessRegistry } from "../harness/HarnessRegistry.ts"
+import { harnessKey, OwnTurn, type HarnessDriver, type NativeSession, type OpenSession } from "../harness/Harness.ts"
+import { HarnessRegistry } from "./HarnessRegistry.ts"
 import type { BindingRow, SessionRow } from "../store/Rows.ts"
 import type { StoreFailure } from "../store/RuntimeStore.ts"
 import { Store } from "../store/Store.ts"
@@ -44,6 +44,9 @@ export const openInputOf = (
   ...(row.title === null ? {} : { title: row.title })
 })
 
+/** Admits and runs a turn that a harness begins itself; returns when it is admitted. */
+export type BeginTurn = (sessionId: string, turn: OwnTurn) => Effect.Effect<void>
+
 export type OpenFailure = HarnessError | SessionMissing | ResumeUnconfirmed | HarnessContextLost | StoreFailure
 
 export class NativeSessions extends Context.Service<
@@ -64,6 +67,8 @@ export class NativeSessions extends Context.Service<
     readonly forget: (sessionId: string) => void
     readonly driver: (row: Pick<SessionRow, "harnessId" | "access">) => Effect.Effect<HarnessDriver, HarnessError>
     readonly sessions: () => Iterable<string>
+    /** Who admits the turns that harnesses begin themselves (RT-147). */
+    readonly beginWith: (begin: BeginTurn) => void
   }
 >()("@tackroom/sdk/runtime/NativeSessions") {
   static readonly layer = Layer.effect(
@@ -82,6 +87,7 @@ export class NativeSessions extends Context.Service<
       >()
       const listeners = yield* FiberMap.make<string, void>()
       const listen = yield* FiberMap.runtime(listeners)()
+      let beginTurn: BeginTurn = () => Effect.void
 
       const within = <A, E>(
         ref: HarnessRef,
@@ -112,29 +118,37 @@ export class NativeSessions extends Context.Service<
       })
 
       /** What arrives between turns joins the turn before it (RT-146). */
-      const between = (sessionId: string, opened: Opened): Effect.Effect<void> => {
-        let last: string | undefined
-        return opened.driver.betweenTurns(opened.binding).pipe(
-          Stream.runForEachArray((events) =>
+      const later = Effect.fnUntraced(function* (sessionId: string, events: ReadonlyArray<HarnessEvent>) {
+        const payloads = events.filter((event) => !isTerminalType(event.type) && event.type !== "session-status")
+        if (payloads.length === 0) return
+        const active = actives.get(sessionId)
+        if (active !== undefined && !active.ending) {
+          for (const payload of payloads) active.log.accept(payload)
+          return
+        }
+        const last = (yield* store.getSession(sessionId))?.lastTurn?.turnId
+        yield* journal.outside(sessionId, payloads, last === undefined ? {} : { afterTurn: last })
+      })
+
+      const between = (sessionId: string, opened: Opened): Effect.Effect<void> =>
+        opened.driver.betweenTurns(opened.binding).pipe(
+          Stream.runForEachArray((items) =>
             Effect.gen(function* () {
-              const payloads = events.filter(
-                (event): event is EventPayload & typeof event =>
-                  !isTerminalType(event.type) && event.type !== "session-status"
-              )
-              if (payloads.length === 0) return
-              const active = actives.get(sessionId)
-              if (active !== undefined && !active.ending) {
-                for (const payload of payloads) active.log.accept(payload)
-                return
+              let events: Array<HarnessEvent> = []
+              for (const item of items) {
+                if (!(item instanceof OwnTurn)) {
+                  events.push(item)
+                  continue
+                }
+                yield* later(sessionId, events)
+                events = []
+                yield* beginTurn(sessionId, item)
               }
-              const row = yield* store.getSession(sessionId)
-              last = row?.lastTurn?.turnId ?? last
-              yield* journal.outside(sessionId, payloads, last === undefined ? {} : { afterTurn: last })
+              yield* later(sessionId, events)
             })
           ),
           Effect.catchCause((cause) => Effect.logWarning("A harness stopped reporting between turns", cause))
         )
-      }
 
       const keep = (sessionId: string, opened: Opened): void => {
         open.set(sessionId, opened)
@@ -234,7 +248,10 @@ export class NativeSessions extends Context.Service<
           open.delete(sessionId)
         },
         driver: (row) => registry.driver(harnessOf(row)),
-        sessions: () => open.keys()
+        sessions: () => open.keys(),
+        beginWith: (begin) => {
+          beginTurn = begin
+        }
       })
     })
   )

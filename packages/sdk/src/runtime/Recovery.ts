@@ -7,16 +7,18 @@
  *
  * @since 0.1.0
  */
-import { SessionRecovering, type HarnessError, type RuntimeError } from "@tackroom/protocol"
+import { HarnessTimeout, SessionRecovering, type HarnessError, type RuntimeError } from "@tackroom/protocol"
 import type { EventPayload } from "@tackroom/protocol/events"
 import { Context, Deferred, Effect, Exit, FiberSet, Layer } from "effect"
-import { HarnessRegistry } from "../harness/HarnessRegistry.ts"
+import { HarnessRegistry } from "./HarnessRegistry.ts"
 import type { LeaseRow, SessionRow, TurnRow } from "../store/Rows.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns, type ActiveTurn } from "./ActiveTurns.ts"
+import { Admitting } from "./Admitting.ts"
 import { Leases } from "./Leases.ts"
 import { harnessOf } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
+import { Steering } from "./Steering.ts"
 import { TurnFold } from "./TurnFold.ts"
 import { classify, type RecoveryKind } from "./TurnMachine.ts"
 import { TurnRunner } from "./TurnRunner.ts"
@@ -44,6 +46,8 @@ export class Recovery extends Context.Service<
       const registry = yield* HarnessRegistry
       const runner = yield* TurnRunner
       const turns = yield* Turns
+      const admitting = yield* Admitting
+      const steering = yield* Steering
       const options = yield* Options
       const flights = new Map<string, Deferred.Deferred<void, RuntimeError>>()
       const waiting = new Map<string, { readonly active: ActiveTurn; readonly kind: RecoveryKind }>()
@@ -81,6 +85,11 @@ export class Recovery extends Context.Service<
             driver.capabilities({ directory: row.directory, sessionId: row.id }),
             (capabilities) => capabilities.turnRecovery
           )
+        ).pipe(
+          Effect.timeoutOrElse({
+            duration: options.probeTimeoutMs,
+            orElse: () => Effect.fail(new HarnessTimeout({ harness: row.harnessId, operation: "capabilities" }))
+          })
         )
 
       const acquire = Effect.fnUntraced(function* (sessionId: string) {
@@ -111,9 +120,10 @@ export class Recovery extends Context.Service<
           cancelRequested: turn.cancelRequested,
           recoveries: turn.recoveries,
           turnRecovery: recovery,
-          policy: options.recover
+          policy: options.recover,
+          own: turn.origin === "harness" || turn.origin === "goal"
         })
-        const active = turns.takeUp({
+        const active = admitting.takeUp({
           session: row,
           turn: { ...turn, fence: lease.fence },
           lease,
@@ -170,7 +180,7 @@ export class Recovery extends Context.Service<
 
       const launch = (active: ActiveTurn): void => {
         if (active.mode === "run") active.recovering = false
-        turns.launch(active)
+        admitting.launch(active)
       }
 
       /** A decision that its turn can no longer take is dropped, visibly (5.6). */
@@ -191,6 +201,7 @@ export class Recovery extends Context.Service<
 
       const recoverSession = Effect.fnUntraced(function* (sessionId: string): Effect.fn.Return<void, RuntimeError> {
         if (actives.get(sessionId) !== undefined) return
+        yield* steering.settleLost({ sessionId })
         const [turn] = yield* store.openTurns({ sessionId })
         if (turn === undefined) return
         const lease = yield* acquire(sessionId)
@@ -221,28 +232,23 @@ export class Recovery extends Context.Service<
         })
 
       /** Queues of idle sessions that a restart left waiting (RT-119). */
-      const startQueues = Effect.gen(function* () {
-        let after: { readonly updatedAt: number; readonly id: string } | undefined
-        while (true) {
-          const page = yield* store.listSessions({
-            owner: options.owner,
-            archived: false,
-            limit: 500,
-            ...(after === undefined ? {} : { after })
-          })
-          for (const row of page) {
-            if (row.queueRevision === 0 || row.queueHeld !== null || actives.get(row.id) !== undefined) continue
-            yield* Effect.ignore(turns.startNext(row.id))
-          }
-          const last = page.at(-1)
-          if (page.length < 500 || last === undefined) return
-          after = { updatedAt: last.updatedAt, id: last.id }
-          yield* Effect.yieldNow
-        }
-      }).pipe(Effect.catchCause((cause) => Effect.logWarning("Waiting queues could not be started", cause)))
+      const startQueues = Effect.suspend(() =>
+        options.recover === "opened"
+          ? Effect.void
+          : Effect.flatMap(store.waitingQueues({ owner: options.owner }), (ids) =>
+              Effect.forEach(
+                ids,
+                (id) => (actives.get(id) === undefined ? Effect.ignore(turns.startNext(id)) : Effect.void),
+                {
+                  discard: true
+                }
+              )
+            )
+      ).pipe(Effect.catchCause((cause) => Effect.logWarning("Waiting queues could not be started", cause)))
 
       const pass = Effect.gen(function* () {
         if (options.recover === "opened") return
+        yield* steering.settleLost({ owner: options.owner })
         const open = yield* store.openTurns({ owner: options.owner })
         yield* Effect.forEach(
           open,
@@ -254,12 +260,13 @@ export class Recovery extends Context.Service<
                   : Effect.logWarning("A session could not be recovered", error)
               )
             ),
-          { concurrency: 16, discard: true }
+          // None waits for another's harness (RT-173).
+          { concurrency: "unbounded", discard: true }
         )
         if (started) fork(startQueues)
       })
 
-      turns.recoverWith(single)
+      admitting.recoverWith(single)
 
       return Recovery.of({
         pass,

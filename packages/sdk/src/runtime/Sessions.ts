@@ -32,7 +32,7 @@ import type {
 } from "@tackroom/protocol/events"
 import { Context, Effect, Layer } from "effect"
 import { harnessKey } from "../harness/Harness.ts"
-import { HarnessRegistry } from "../harness/HarnessRegistry.ts"
+import { HarnessRegistry } from "./HarnessRegistry.ts"
 import type { SessionRow } from "../store/Rows.ts"
 import type { NewEntry, OpFailed, SessionPatch, StoreOp, WriteOptions } from "../store/RuntimeStore.ts"
 import { Store } from "../store/Store.ts"

@@ -229,6 +229,8 @@ export interface RecoveryView {
   readonly recoveries: number
   readonly turnRecovery: "none" | "reattach" | "resume"
   readonly policy: "all" | "opened"
+  /** The harness began it itself: there is no prompt to run it from (RT-147). */
+  readonly own?: boolean
 }
 
 export type RecoveryKind =
@@ -249,6 +251,6 @@ export const classify = (view: RecoveryView): RecoveryKind => {
   if (view.cancelRequested) return "cancel"
   if (view.policy === "opened") return "interrupt"
   if (view.recoveries >= recoveryLimit) return "interrupt"
-  if (!view.handedOver) return "run"
+  if (!view.handedOver) return view.own === true ? "interrupt" : "run"
   return view.turnRecovery === "none" ? "interrupt" : "continue"
 }

@@ -34,16 +34,9 @@ import { backlogLimit, isBusy, isLost, Journal } from "./Journal.ts"
 import { Minting, timestamp } from "./Minting.ts"
 import { NativeSessions, type OpenFailure } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
+import { makePlaces, type Places } from "./Places.ts"
 import { queueUpdate } from "./PublicRows.ts"
 import { settle, type Ending, type StreamEnd } from "./TurnMachine.ts"
-
-/** Free places for turns (RUN-387). */
-export interface Places {
-  /** Takes a place when one is free. */
-  readonly take: () => boolean
-  readonly wait: Effect.Effect<void>
-  readonly release: () => void
-}
 
 /** Told when a turn is settled; `next` is the first entry of an unheld queue (RT-111). */
 export type AfterSettle = (sessionId: string, next: QueueRow | undefined) => void
@@ -73,36 +66,8 @@ export class TurnRunner extends Context.Service<
       const minting = yield* Minting
       const streams = yield* FiberSet.make<void, unknown>()
       const forkStream = yield* FiberSet.runtime(streams)()
+      const places = makePlaces(options.maxActiveTurns)
       let afterSettle: AfterSettle = () => undefined
-
-      // ------------------------------------------------------------ places
-
-      let free = options.maxActiveTurns
-      const waiting: Array<Deferred.Deferred<void>> = []
-      const places: Places = {
-        take: () => {
-          if (free <= 0) return false
-          free -= 1
-          return true
-        },
-        wait: Effect.suspend(() => {
-          if (places.take()) return Effect.void
-          const turn = Deferred.makeUnsafe<void>()
-          waiting.push(turn)
-          return Effect.onInterrupt(Deferred.await(turn), () =>
-            Effect.sync(() => {
-              const at = waiting.indexOf(turn)
-              if (at >= 0) waiting.splice(at, 1)
-              else places.release()
-            })
-          )
-        }),
-        release: () => {
-          const next = waiting.shift()
-          if (next === undefined) free += 1
-          else Deferred.doneUnsafe(next, Exit.void)
-        }
-      }
 
       // ------------------------------------------------------------ settling
 
@@ -475,7 +440,11 @@ export class TurnRunner extends Context.Service<
         active.handed = true
         const input = inputOf(active, opened, ensured.success)
         const stream: Stream.Stream<HarnessItem, HarnessError | TurnLost> =
-          active.mode === "recover" ? opened.driver.recoverTurn(input) : opened.driver.runTurn(input)
+          active.mode === "recover"
+            ? opened.driver.recoverTurn(input)
+            : active.begun === undefined
+              ? opened.driver.runTurn(input)
+              : active.begun(input)
         const consumed = Stream.runForEachArray(stream, (items) => take(active, items))
         const exit = yield* Effect.exit(
           options.firstEventTimeoutMs === null ? consumed : Effect.raceFirst(consumed, firstEventTimer(active))

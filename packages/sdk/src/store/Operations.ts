@@ -4,7 +4,7 @@
 import { Effect } from "effect"
 import { artifactBytes, putArtifact } from "./Artifacts.ts"
 import { openInteraction, resolveInteraction, withdrawInteractions } from "./InteractionWrites.ts"
-import { readHead, readMessages, readOpenTurns, readPage } from "./Reads.ts"
+import { readHead, readMessages, readOpenTurns, readPage, readReceipts, readWaitingQueues } from "./Reads.ts"
 import { OpFailed, type RuntimeStore, type StoreFailure, type StoreOp } from "./RuntimeStore.ts"
 import {
   acquireLease,
@@ -67,6 +67,7 @@ export const makeStore = (backend: StoreBackend): RuntimeStore => {
     turnsOf: (sessionId, limit) =>
       read((tx) => tx.scan("turn", { where: { sessionId }, order: "startSeq", descending: true, limit })),
     receipt: (sessionId, messageId) => read((tx) => tx.get("receipt", { sessionId, messageId })),
+    receipts: (filter) => read((tx) => readReceipts(tx, filter)),
     updateReceipt: (sessionId, messageId, state, entries, options) =>
       write((tx) => updateReceipt(tx, sessionId, messageId, state, entries, options)),
 
@@ -77,6 +78,7 @@ export const makeStore = (backend: StoreBackend): RuntimeStore => {
     lease: (sessionId) => read((tx) => tx.get("lease", { sessionId })),
 
     queue: (sessionId) => read((tx) => readQueue(tx, sessionId)),
+    waitingQueues: (filter) => read((tx) => readWaitingQueues(tx, filter)),
     queueChange: (sessionId, change, revision, entries, options) =>
       write((tx) => changeQueueOf(tx, sessionId, change, revision, entries, options)),
 

@@ -1,12 +1,14 @@
 /**
- * Reads that need more than one row: journal pages, messages with streaming parts folded from their deltas, open turns.
+ * Reads that need more than one row: journal pages, messages with streaming parts folded from their deltas, and what
+ * waits somewhere to be taken up.
  */
 import type { EventPayload, MessagePart } from "@tackroom/protocol/events"
 import { Effect } from "effect"
 import { missing } from "./Append.ts"
 import { decodeEvent } from "./EventText.ts"
-import type { MessageRow, PartRow, TurnRow } from "./Rows.ts"
+import type { MessageRow, PartRow, ReceiptRow } from "./Rows.ts"
 import type { StoreTx } from "./StoreTx.ts"
+import type { StoredSession } from "./Tables.ts"
 
 /** The most events one page may ask for. */
 const pageLimit = 1000
@@ -84,20 +86,49 @@ export const readMessages = Effect.fnUntraced(function* (
   return page
 })
 
-/** Open turns of a session, or of all sessions of an owner; no owner equals none (D-31). */
+/** Those rows whose session an owner has; no owner equals none (D-31). */
+const ofOwner = Effect.fnUntraced(function* <Row extends { readonly sessionId: string }>(
+  tx: StoreTx,
+  rows: ReadonlyArray<Row>,
+  owner: string | null | undefined,
+  fits: (session: StoredSession) => boolean = () => true
+) {
+  const own: Array<Row> = []
+  for (const row of rows) {
+    const session = yield* tx.get("session", { id: row.sessionId })
+    if (session !== undefined && (owner === undefined || session.owner === owner) && fits(session)) own.push(row)
+  }
+  return own
+})
+
+const ofSession = (sessionId: string | undefined) => (sessionId === undefined ? {} : { sessionId })
+
+/** Open turns of a session, or of all sessions of an owner. */
 export const readOpenTurns = Effect.fnUntraced(function* (
   tx: StoreTx,
   filter: { readonly sessionId?: string; readonly owner?: string | null }
 ) {
-  const open = yield* tx.scan("turn", {
-    where: { ...(filter.sessionId === undefined ? {} : { sessionId: filter.sessionId }), endedAt: null },
-    order: "createdAt"
-  })
-  if (filter.owner === undefined) return open
-  const own: Array<TurnRow> = []
-  for (const turn of open) {
-    const session = yield* tx.get("session", { id: turn.sessionId })
-    if (session !== undefined && session.owner === filter.owner) own.push(turn)
-  }
-  return own
+  const open = yield* tx.scan("turn", { where: { ...ofSession(filter.sessionId), endedAt: null }, order: "createdAt" })
+  return filter.owner === undefined ? open : yield* ofOwner(tx, open, filter.owner)
+})
+
+/** Receipts in a state, of a session or of all sessions of an owner. */
+export const readReceipts = Effect.fnUntraced(function* (
+  tx: StoreTx,
+  filter: { readonly state: ReceiptRow["state"]; readonly sessionId?: string; readonly owner?: string | null }
+) {
+  const found = yield* tx.scan("receipt", { where: { ...ofSession(filter.sessionId), state: filter.state } })
+  return filter.owner === undefined ? found : yield* ofOwner(tx, found, filter.owner)
+})
+
+/** Sessions of an owner whose queue could start: neither empty nor held. */
+export const readWaitingQueues = Effect.fnUntraced(function* (tx: StoreTx, filter: { readonly owner?: string | null }) {
+  const first = yield* tx.scan("queue", { where: { position: 0 } })
+  const rows = yield* ofOwner(
+    tx,
+    first,
+    filter.owner,
+    (session) => session.queueHeld === null && session.archivedAt === null
+  )
+  return rows.map((row) => row.sessionId)
 })

@@ -304,6 +304,12 @@ export interface RuntimeStore {
   readonly turn: (turnId: string) => Result<TurnRow | undefined>
   readonly turnsOf: (sessionId: string, limit: number) => Result<ReadonlyArray<TurnRow>>
   readonly receipt: (sessionId: string, messageId: string) => Result<ReceiptRow | undefined>
+  /** Receipts in a state, of one session or of the sessions of an owner; none counts as an owner of its own (RT-088). */
+  readonly receipts: (filter: {
+    readonly state: ReceiptRow["state"]
+    readonly sessionId?: string
+    readonly owner?: string | null
+  }) => Result<ReadonlyArray<ReceiptRow>>
   /** Steering and recovery move a receipt on: `steering → steered | queued | uncertain`. */
   readonly updateReceipt: (
     sessionId: string,
@@ -326,6 +332,8 @@ export interface RuntimeStore {
 
   // ---- queue
   readonly queue: (sessionId: string) => Result<QueueState>
+  /** Ids of sessions whose queue is neither empty nor held (RT-119). */
+  readonly waitingQueues: (filter: { readonly owner?: string | null }) => Result<ReadonlyArray<string>>
   readonly queueChange: (
     sessionId: string,
     change: QueueChange,

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import {
   admission,
+  breakdown,
   canonical,
   check,
   completion,
@@ -13,6 +14,7 @@ import {
   journalOf,
   note,
   putNote,
+  queueUpdate,
   readAll,
   receiptOf,
   refuseNote,
@@ -290,6 +292,46 @@ export const turnCases = [
       yield* same("none", yield* open({ owner: null }), ["ses_a"])
       yield* same("host_1", yield* open({ owner: "host_1" }), ["ses_b"])
       yield* same("session", yield* open({ sessionId: "ses_c" }), ["ses_c"])
+    })
+  ),
+
+  testCase(["RT-088", "RT-119"], "a start-up finds steers without an answer and queues that may start", ({ store }) =>
+    Effect.gen(function* () {
+      yield* createSession(store, "ses_a")
+      yield* createSession(store, "ses_b", { owner: "host_1" })
+      yield* createSession(store, "ses_c", { owner: "host_1" })
+      for (const id of ["ses_a", "ses_b", "ses_c"]) {
+        yield* startTurn(store, id)
+        const steer = turnNames(id, 2)
+        yield* store.admit(id, steer.messageId, (state) => ({
+          _tag: "Steering",
+          turn: state.openTurn!,
+          receipt: { ...receiptOf(id, steer.messageId, "d", null), state: "steering" }
+        }))
+        for (const n of [3, 4]) {
+          const names = turnNames(id, n)
+          yield* store.admit(id, names.messageId, admission(id, names, `text ${n}`))
+        }
+      }
+      yield* store.updateReceipt("ses_c", turnNames("ses_c", 2).messageId, "steered", [])
+      const steering = (filter: { readonly sessionId?: string; readonly owner?: string | null }) =>
+        Effect.map(store.receipts({ ...filter, state: "steering" }), (rows) => rows.map((row) => row.sessionId).sort())
+      yield* same("all steers", yield* steering({}), ["ses_a", "ses_b"])
+      yield* same("no owner's steers", yield* steering({ owner: null }), ["ses_a"])
+      yield* same("a session's steers", yield* steering({ sessionId: "ses_b" }), ["ses_b"])
+      yield* same(
+        "queued",
+        (yield* store.receipts({ state: "queued", owner: "host_1" })).map((row) => row.messageId).sort(),
+        ["ses_b", "ses_c"].flatMap((id) => [3, 4].map((n) => turnNames(id, n).messageId))
+      )
+      yield* same("all queues", [...(yield* store.waitingQueues({}))].sort(), ["ses_a", "ses_b", "ses_c"])
+      const turn = turnNames("ses_b", 1)
+      yield* store.settle("ses_b", 1, {
+        ...breakdown(turn),
+        holdQueue: "turn_failed",
+        holdEntries: (queue) => [queueUpdate(queue.entries, queue.revision, queue.held)]
+      })
+      yield* same("unheld queues of an owner", yield* store.waitingQueues({ owner: "host_1" }), ["ses_c"])
     })
   ),
 

@@ -168,6 +168,55 @@ for (const kind of stores) {
       )
     })
 
+    it.live("sessions under an open call end with the turn that waits for it; the others go on [RT-166]", () => {
+      const held = [gate(), gate(), gate()] as const
+      let turn = 0
+      const driver = programmable({
+        turn: (s) => {
+          const own = held[turn++]
+          return Effect.andThen(
+            s.input.messageId === "parent"
+              ? s.emit({ type: "tool-start", toolCallId: "task", toolName: "task" }, { type: "usage", contextUsed: 1 })
+              : Effect.void,
+            own === undefined ? Effect.never : own.pass
+          )
+        }
+      })
+      return within(kind, driver, ({ root }) =>
+        Effect.gen(function* () {
+          const turns = yield* Turns
+          const sessions = yield* Sessions
+          const parent = yield* create(root)
+          const child = (toolCallId: string | undefined) =>
+            Effect.map(
+              sessions.createMany([
+                {
+                  directory: root,
+                  harness: parent.harness,
+                  title: "c",
+                  parentSessionId: parent.id,
+                  ...(toolCallId === undefined ? {} : { toolCallId })
+                }
+              ]),
+              ([session]) => session?.id ?? ""
+            )
+          const foreground = yield* child("task")
+          const background = yield* child("done")
+          const called = yield* until(parent.id, (payload) => payload.type === "usage")
+          yield* start(parent.id, "parent")
+          yield* called
+          for (const id of [foreground, background]) {
+            yield* turns.start({ sessionId: id, messageId: "m", text: "go" }, { own: true })
+          }
+          yield* held[2].begun
+          assert.deepStrictEqual(yield* turns.abort(parent.id), { ok: true, status: "cancelled" })
+          const ended = yield* outcome(foreground, "m")
+          assert.isTrue(ended.status === "cancelled" && ended.reason === "parent")
+          assert.strictEqual(turns.phase(background), "model")
+        })
+      )
+    })
+
     it.live("a cancel withdraws what the turn asked, and the driver is told [RT-145, RT-263]", () => {
       const reason = Deferred.makeUnsafe<string>()
       const driver = programmable({

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import type { HarnessEvent } from "@tackroom/protocol/events"
-import { Events, isEnvelope, Sessions, type Subscription, type SubscriptionItem } from "../../src/effect.ts"
+import { Events, Hub, isEnvelope, Sessions, type Subscription, type SubscriptionItem } from "../../src/effect.ts"
 import type { Identity } from "../../src/effect.ts"
-import { create, failing, journal, outcome, programmable, start, stores, within } from "./Kit.ts"
+import { create, failing, journal, outcome, programmable, start, stores, types, within } from "./Kit.ts"
 
 const notes = (count: number, from = 0): ReadonlyArray<HarnessEvent> =>
   Array.from({ length: count }, (_, i) => ({ type: "harness-notice", code: "n", message: `${from + i}` }))
@@ -259,6 +260,54 @@ for (const kind of stores) {
         }
       )
     )
+
+    it.live("a listener that throws is removed, and the others get the event [RT-227]", () =>
+      within(kind, programmable(), ({ root }) =>
+        Effect.gen(function* () {
+          const hub = yield* Hub
+          const session = yield* create(root)
+          const seen: Array<string> = []
+          let thrown = 0
+          hub.subscribe([session.id], () => {
+            thrown += 1
+            throw new Error("a broken subscriber")
+          })
+          const stop = hub.subscribe([session.id], (envelope) => seen.push(envelope.payload.type))
+          yield* start(session.id, "m")
+          yield* outcome(session.id, "m")
+          stop()
+          assert.strictEqual(thrown, 1)
+          assert.deepStrictEqual(seen, types(yield* journal(session.id)).slice(1))
+        })
+      )
+    )
+
+    if (kind.name === "memory") {
+      it.effect("a policy that takes over 5 seconds for one event ends the subscription [RT-246]", () =>
+        within(
+          kind,
+          programmable(),
+          ({ root }) =>
+            Effect.gen(function* () {
+              const events = yield* Events
+              const session = yield* create(root)
+              const subscription = events.subscribe({ sessionId: session.id, after: 0, identity })
+              const reading = yield* Effect.forkChild(subscription.next)
+              yield* TestClock.adjust(4_900)
+              assert.isUndefined(reading.pollUnsafe())
+              yield* TestClock.adjust(200)
+              const item = yield* Fiber.join(reading)
+              assert.isTrue(
+                item !== undefined &&
+                  item.payload.type === "harness-notice" &&
+                  item.payload.code === "runtime.subscription_terminated"
+              )
+              assert.isUndefined(yield* subscription.next)
+            }),
+          { eventDelivery: { authorize: () => Effect.never } }
+        )
+      )
+    }
 
     it.live("a workspace subscription sees sessions made after it [RT-220]", () =>
       within(kind, programmable(), ({ root }) =>

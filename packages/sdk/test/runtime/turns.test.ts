@@ -437,6 +437,116 @@ for (const kind of stores) {
       )
     })
 
+    it.live("the busy state ends with the terminal event, not with the driver's clean-up [RT-151]", () => {
+      const cleaning = gate()
+      let turns = 0
+      const driver = programmable({
+        turn: (s) => {
+          turns += 1
+          return turns === 1
+            ? Effect.ensuring(s.emit(s.finish("one")), Effect.andThen(Effect.sleep(0), cleaning.pass))
+            : s.emit(s.finish("two"))
+        }
+      })
+      return within(kind, driver, ({ root }) =>
+        Effect.gen(function* () {
+          const sessions = yield* Sessions
+          const session = yield* create(root)
+          yield* start(session.id, "m")
+          assert.strictEqual((yield* outcome(session.id, "m")).status, "completed")
+          yield* cleaning.begun
+          assert.isNull((yield* sessions.get(session.id))?.status)
+          yield* start(session.id, "n")
+          assert.strictEqual((yield* outcome(session.id, "n")).status, "completed")
+          yield* cleaning.release
+        })
+      )
+    })
+
+    it.live(
+      "lastTurn tells how the last settled turn ended, while a later one runs too [RT-152] [RT-153] [RT-149]",
+      () => {
+        const held = gate()
+        const driver = programmable({
+          turn: (s) =>
+            s.input.messageId === "bad"
+              ? s.emit({ type: "error", error: "no", code: "harness_error", assistantMessageId: "x" })
+              : Effect.andThen(s.emit(text(s.input, "more")), Effect.andThen(held.pass, s.emit(s.finish())))
+        })
+        return within(kind, driver, ({ root, store }) =>
+          Effect.gen(function* () {
+            const sessions = yield* Sessions
+            const session = yield* create(root)
+            assert.isUndefined(session.lastTurn)
+            yield* start(session.id, "bad")
+            yield* outcome(session.id, "bad")
+            assert.strictEqual((yield* sessions.get(session.id))?.status, "error")
+            const admitted = yield* start(session.id, "good")
+            yield* held.begun
+            const during = yield* sessions.get(session.id)
+            assert.strictEqual(during?.status, "busy")
+            assert.isTrue(during?.lastTurn?.status === "failed" && during.lastTurn.messageId === "bad")
+            yield* held.release
+            yield* outcome(session.id, "good")
+            const after = yield* sessions.get(session.id)
+            assert.isNull(after?.status)
+            assert.strictEqual(after?.lastTurn?.assistantMessageId, admitted.assistantMessageId)
+            // Nothing an idle row or a message says is the outcome: the failed turn's message has its time too.
+            const messages = yield* Effect.orDie(store.messages(session.id, { limit: 10 }))
+            const failed = messages.find(({ message }) => message.id === "bad_r")?.message
+            assert.isNotNull(failed?.completedAt)
+            assert.isDefined(failed?.info.error)
+          })
+        )
+      }
+    )
+
+    it.live("a repeated start of the running turn answers as the first did and adds nothing [RT-133] [RT-084]", () => {
+      const held = gate()
+      return within(kind, programmable({ turn: (s) => Effect.andThen(held.pass, s.emit(s.finish())) }), ({ root }) =>
+        Effect.gen(function* () {
+          const turns = yield* Turns
+          const session = yield* create(root)
+          const first = yield* start(session.id, "m")
+          yield* held.begun
+          const before = (yield* journal(session.id)).length
+          assert.deepStrictEqual(yield* start(session.id, "m"), { ...first, duplicate: true })
+          assert.strictEqual((yield* journal(session.id)).length, before)
+          yield* held.release
+          yield* outcome(session.id, "m")
+          // Without an id of the caller's a repeat is another turn.
+          const minted = yield* turns.start({ sessionId: session.id, text: "go" })
+          assert.match(minted.userMessageId, /^msg_/u)
+          yield* outcome(session.id, minted.userMessageId)
+          const again = yield* turns.start({ sessionId: session.id, text: "go" })
+          assert.notStrictEqual(again.turnId, minted.turnId)
+          yield* outcome(session.id, again.userMessageId)
+        })
+      )
+    })
+
+    it.live("a journal is whole for as long as its session is there [RT-183]", () =>
+      within(kind, programmable(), ({ root }) =>
+        Effect.gen(function* () {
+          const sessions = yield* Sessions
+          const session = yield* create(root)
+          for (const id of ["a", "b", "c"]) {
+            yield* start(session.id, id)
+            yield* outcome(session.id, id)
+          }
+          yield* sessions.close(session.id)
+          yield* sessions.update(session.id, { time: { archived: true } })
+          const events = yield* journal(session.id)
+          assert.deepStrictEqual(
+            events.map((event) => event.cursor),
+            events.map((_, i) => i + 1)
+          )
+          assert.strictEqual(events[0]?.payload.type, "session-created")
+          assert.strictEqual(types(events).filter((type) => type === "finish").length, 3)
+        })
+      )
+    )
+
     it.live("interrupting the caller undoes no admitted turn [RT-027]", () => {
       const held = gate()
       return within(kind, programmable({ turn: (s) => Effect.andThen(held.pass, s.emit(s.finish())) }), ({ root }) =>

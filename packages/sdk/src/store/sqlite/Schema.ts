@@ -248,6 +248,7 @@ CREATE INDEX tr_tombstone_changed ON tr_tombstone (changed);
 CREATE INDEX tr_tombstone_open ON tr_tombstone (session_id) WHERE purged = 0;
 `
 
+/** Running totals of usage (D-24), and what a start-up looks for without walking all receipts (RT-088). */
 const usageTotals = `
 ALTER TABLE tr_usage ADD COLUMN ref TEXT;
 UPDATE tr_usage SET ref = CASE json_extract(observation, '$.kind')
@@ -255,6 +256,7 @@ UPDATE tr_usage SET ref = CASE json_extract(observation, '$.kind')
   WHEN 'cumulative' THEN 'cumulative:' || coalesce(json_extract(observation, '$.nativeSessionId'), '')
   WHEN 'delta' THEN 'delta:' || json_extract(observation, '$.providerObservationId')
 END;
+CREATE INDEX tr_receipt_steering ON tr_receipt (session_id) WHERE state = 'steering';
 CREATE INDEX tr_usage_ref ON tr_usage (session_id, ref, sequence) WHERE ref IS NOT NULL;
 
 CREATE TABLE tr_usage_total (

@@ -62,7 +62,10 @@ export const scanText = <Row>(target: Table, scan: Scan<Row>) => {
     if (value === undefined) continue
     const column = columnOf(target, name)
     if (value === null) conditions.push(`${column.sql} IS NULL`)
-    else {
+    else if (typeof column.kind === "object" && column.kind.includes(value as string)) {
+      // One of a column's own words stands in the text, where a partial index can be found by it.
+      conditions.push(`${column.sql} = '${String(value)}'`)
+    } else {
       conditions.push(`${column.sql} = ?`)
       parameters.push(encodeColumn(column.kind, value))
     }

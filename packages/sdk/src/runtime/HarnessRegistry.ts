@@ -7,11 +7,11 @@
 import { HarnessNotRegistered, HarnessUnavailable, type HarnessError } from "@tackroom/protocol"
 import type { HarnessRef } from "@tackroom/protocol/events"
 import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
-import { Options } from "../runtime/Options.ts"
-import { harnessKey, type HarnessContext, type HarnessDriver, type HarnessFactory } from "./Harness.ts"
+import { Options } from "./Options.ts"
+import { harnessKey, type HarnessContext, type HarnessDriver, type HarnessFactory } from "../harness/Harness.ts"
 
 /** What drivers get from the runtime; provided by the runtime's composition. */
-export class HarnessHost extends Context.Service<HarnessHost, HarnessContext>()("@tackroom/sdk/harness/HarnessHost") {}
+export class HarnessHost extends Context.Service<HarnessHost, HarnessContext>()("@tackroom/sdk/runtime/HarnessHost") {}
 
 export class HarnessRegistry extends Context.Service<
   HarnessRegistry,
@@ -24,7 +24,7 @@ export class HarnessRegistry extends Context.Service<
     /** The driver when it was made before; starts nothing. */
     readonly made: (ref: HarnessRef) => HarnessDriver | undefined
   }
->()("@tackroom/sdk/harness/HarnessRegistry") {
+>()("@tackroom/sdk/runtime/HarnessRegistry") {
   static readonly layer = Layer.effect(
     HarnessRegistry,
     Effect.gen(function* () {
