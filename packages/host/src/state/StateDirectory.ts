@@ -6,7 +6,8 @@
  * held in an exclusive transaction: it dies with the process, however it ends, and no child inherits it. The open handle
  * is kept by a module-level set, because a collected handle closes and takes its lock along (D-23).
  *
- * Failure: everything is a `StartupFailed`; nothing is left locked then.
+ * Failure: everything is a `StartupFailed`; nothing is left locked then. A directory that is somebody else's is refused before
+ * anything in it changes.
  */
 import { StartupFailed } from "@tackroom/protocol/run"
 import { startTime } from "@tackroom/sdk/process"
@@ -65,6 +66,19 @@ const attempt = <A>(at: string, work: () => A): Effect.Effect<A, StartupFailed> 
     catch: (cause) => (cause instanceof StartupFailed ? cause : failed("state_dir", at, messageOf(cause)))
   })
 
+/**
+ * Why a directory that exists must be left as it is, if so. What is in `tmp/` is deleted at start, so it has to be a host's:
+ * no host puts anything there before `host.key` exists. Reads only.
+ */
+export const objection = (root: string): string | undefined => {
+  if (path.dirname(root) === root) return "it is the root of a file system"
+  if (fs.existsSync(path.join(root, "host.key"))) return undefined
+  const temporary = path.join(root, "tmp")
+  const found = fs.lstatSync(temporary, { throwIfNoEntry: false })
+  if (found === undefined || (found.isDirectory() && fs.readdirSync(temporary).length === 0)) return undefined
+  return "its tmp is in use, and not by a host"
+}
+
 /** Makes the directory, tightens what is looser than 0700 and 0600, and proves that it can be written. */
 const prepare = (directory: string): string => {
   if (!path.isAbsolute(directory)) throw failed("state_dir", directory, "the path is not absolute")
@@ -74,6 +88,8 @@ const prepare = (directory: string): string => {
   if (!stat.isDirectory()) throw failed("state_dir", root, "it is not a directory")
   const uid = process.getuid?.()
   if (uid !== undefined && stat.uid !== uid) throw failed("state_dir", root, "it belongs to another user")
+  const reason = objection(root)
+  if (reason !== undefined) throw failed("state_dir", root, reason)
   if ((stat.mode & 0o077) !== 0) fs.chmodSync(root, 0o700)
   for (const entry of fs.readdirSync(root, { withFileTypes: true })) {
     const at = path.join(root, entry.name)

@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Configuration from "../../src/state/Configuration.ts"
+import * as StateDirectory from "../../src/state/StateDirectory.ts"
 import { folder, openHost } from "../runs/Kit.ts"
 
 const program = fileURLToPath(new URL("../../src/cli.ts", import.meta.url))
@@ -118,6 +119,26 @@ describe("state directory", () => {
       yield* on.close
     })
   )
+
+  it.live("a directory whose tmp is not a host's is refused and left as it is [RUN-081] [RUN-087]", () =>
+    Effect.gen(function* () {
+      const { stateDir } = yield* folder
+      mkdirSync(join(stateDir, "tmp"), { recursive: true })
+      writeFileSync(join(stateDir, "tmp", "mine"), "x")
+      chmodSync(stateDir, 0o755)
+      chmodSync(join(stateDir, "tmp"), 0o755)
+      const error = yield* Effect.flip(openHost({ stateDir }))
+      assert.strictEqual(error.reason, "state_dir")
+      assert.strictEqual(readFileSync(join(stateDir, "tmp", "mine"), "utf8"), "x")
+      assert.deepStrictEqual(readdirSync(stateDir), ["tmp"])
+      assert.deepStrictEqual([mode(stateDir), mode(join(stateDir, "tmp"))], [0o755, 0o755])
+    })
+  )
+
+  // Only the check, which reads: opening it would be the damage that it prevents.
+  it("the root of a file system is no state directory [RUN-081]", () => {
+    assert.match(StateDirectory.objection("/") ?? "", /root of a file system/)
+  })
 
   it.live("one host at a time; another is refused with the holder's pid and leaves nothing behind [RUN-088]", () =>
     Effect.gen(function* () {
