@@ -6,6 +6,7 @@
  * that we did not ask for (sources, files, tools of the provider) is left out.
  */
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from "@ai-sdk/provider"
+import { isDeeperThan } from "@tackroom/protocol/text"
 import { Result } from "effect"
 import type { Schema } from "effect"
 import { notWhatTheWirePromises, streamFailureOf } from "./Classify.ts"
@@ -37,6 +38,8 @@ const isObject = (value: unknown): boolean => typeof value === "object" && value
 export const callOf = (callId: string, tool: string, argumentsText: string): ModelCall => {
   const call = { type: "call" as const, callId, tool, argumentsText }
   if (argumentsText.trim() === "") return { ...call, arguments: {} }
+  // What walks a value recurses, so nothing deeper than a frame may be gets past here.
+  if (isDeeperThan(argumentsText)) return { ...call, arguments: argumentsText, problem: "too_deep" }
   try {
     const value = JSON.parse(argumentsText) as Schema.Json
     return isObject(value) ? { ...call, arguments: value } : { ...call, arguments: value, problem: "not_an_object" }

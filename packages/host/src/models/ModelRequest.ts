@@ -101,7 +101,7 @@ export interface ModelCall {
   readonly tool: string
   readonly argumentsText: string
   readonly arguments: Schema.Json
-  readonly problem?: "not_json" | "not_an_object"
+  readonly problem?: "not_json" | "not_an_object" | "too_deep"
 }
 
 export interface ModelUsage {

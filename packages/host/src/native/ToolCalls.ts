@@ -37,9 +37,9 @@ const objection = (setup: SessionSetup, call: Call, index: number): string | und
   if (index >= callLimit) return `a response may hold at most ${callLimit} calls`
   const tool = setup.tools.find((tool) => tool.alias === call.alias)
   if (tool === undefined) return "no tool of this name is available"
-  if (call.problem !== undefined) {
-    return call.problem === "not_json" ? "the arguments are not valid JSON" : "the arguments are not a JSON object"
-  }
+  if (call.problem === "not_json") return "the arguments are not valid JSON"
+  if (call.problem === "too_deep") return "the arguments are nested too deep"
+  if (call.problem !== undefined) return "the arguments are not a JSON object"
   const issues = tool.validate(call.input)
   if (issues.length === 0) return tool.qualifiedName === "ask_user" ? questionProblem(call.input) : undefined
   const listed = issues.slice(0, 10).map((issue) => `${issue.path}: expected ${issue.expected}`)

@@ -95,11 +95,12 @@ for (const api of apis) {
       })
     )
 
-    it.effect("arguments that are no JSON, or no object, are named and end nothing [AGT-005]", () =>
+    it.effect("arguments that are no JSON, no object or nested too deep are named and end nothing [AGT-005]", () =>
       Effect.gen(function* () {
         for (const [text, problem] of [
           ['{"path": ', "not_json"],
-          ["[1, 2]", "not_an_object"]
+          ["[1, 2]", "not_an_object"],
+          [`${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`, "too_deep"]
         ] as const) {
           const server = yield* bare((response) => stream(response, wire.call("call_1", "files_read", text)))
           const parts = yield* answer(
