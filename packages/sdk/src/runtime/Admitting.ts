@@ -226,6 +226,7 @@ export class Admitting extends Context.Service<
         embedded: EmbeddedStart,
         onAdmitted?: (admission: Admission) => Answer<void>
       ): Effect.fn.Return<Committed<AdmitOutcome>, StartFailure> {
+        yield* leases.register
         for (let attempt = 0; ; attempt++) {
           const finding: Finding = { recover: false, examine: undefined }
           const result = yield* Effect.result(admitNow(plan, embedded, finding, onAdmitted))

@@ -36,6 +36,7 @@ import { Recovery } from "./Recovery.ts"
 import { Secrets } from "./Secrets.ts"
 import { Sessions } from "./Sessions.ts"
 import { Capabilities, Commands, Health, Todos } from "./Status.ts"
+import { Settling } from "./Settling.ts"
 import { Steering } from "./Steering.ts"
 import { Subscriptions } from "./Subscriptions.ts"
 import { TurnRunner } from "./TurnRunner.ts"
@@ -93,6 +94,7 @@ export const compose = (options: ResolvedOptions): Layer.Layer<RuntimeServices> 
     Layer.provideMerge(Layer.mergeAll(Steering.layer, Aborting.layer, Waiting.layer)),
     Layer.provideMerge(Admitting.layer),
     Layer.provideMerge(TurnRunner.layer),
+    Layer.provideMerge(Settling.layer),
     Layer.provideMerge(Cancelling.layer),
     Layer.provideMerge(NativeSessions.layer),
     Layer.provideMerge(HarnessRegistry.layer),
@@ -145,7 +147,6 @@ export class AgentRuntime extends Context.Service<
 
       const open = Effect.gen(function* () {
         const info = yield* store.open
-        yield* leases.register
         yield* recovery.pass
         return info
       })

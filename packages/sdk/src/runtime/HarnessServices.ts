@@ -54,7 +54,9 @@ export const hostLayer = Effect.gen(function* () {
             .pipe(Effect.catch((error) => Effect.logWarning("A notice of a harness could not be journaled", error)))
         )
       }),
-    instanceId: leases.owner
+    get instanceId() {
+      return leases.owner
+    }
   }
   return context
 })

@@ -39,7 +39,9 @@ export class Leases extends Context.Service<
       const options = yield* Options
       const minting = yield* Minting
       const actives = yield* ActiveTurns
-      const owner = minting.id("instance")
+      // Made when it is first asked for: a runtime that starts no turn needs none.
+      let minted: string | undefined
+      const owner = (): string => (minted ??= minting.id("instance"))
       const dead = new Set<string>()
       const machine = Effect.all({ host: platform.hostname, self: platform.self }).pipe(
         Effect.catch(() => Effect.succeed({ host: "browser", self: { pid: 0, started: "" } }))
@@ -60,17 +62,17 @@ export class Leases extends Context.Service<
         const before = [...actives.all()]
         const from = minting.now()
         if (before.length === 0) {
-          yield* store.heartbeat(owner)
+          yield* store.heartbeat(owner())
           renewedAt = from
           return
         }
-        const rows = new Map((yield* store.renewLeases(owner, options.leaseMs)).map((row) => [row.sessionId, row]))
+        const rows = new Map((yield* store.renewLeases(owner(), options.leaseMs)).map((row) => [row.sessionId, row]))
         renewedAt = from
         for (const active of before) {
           if (actives.get(active.session.id) !== active || active.ending) continue
           if (rows.get(active.session.id)?.fence !== active.lease.fence) lose(active)
         }
-        yield* store.heartbeat(owner)
+        yield* store.heartbeat(owner())
       }).pipe(
         Effect.catch((error) =>
           Effect.gen(function* () {
@@ -84,13 +86,15 @@ export class Leases extends Context.Service<
       yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Effect.sleep(options.leaseRenewMs), () => renew)))
 
       return Leases.of({
-        owner,
-        request: () => ({ leaseId: minting.id("lease"), owner, ttlMs: options.leaseMs }),
+        get owner() {
+          return owner()
+        },
+        request: () => ({ leaseId: minting.id("lease"), owner: owner(), ttlMs: options.leaseMs }),
         isLive: (lease, now) =>
-          lease !== undefined && (lease.owner === owner || (lease.expiresAt > now && !dead.has(lease.owner))),
+          lease !== undefined && (lease.owner === minted || (lease.expiresAt > now && !dead.has(lease.owner))),
         examine: (other) =>
           Effect.gen(function* () {
-            if (other === owner) return false
+            if (other === minted) return false
             if (dead.has(other)) return true
             const row = (yield* store.instances).find((instance) => instance.id === other)
             // An instance that left took its row with it.
@@ -109,7 +113,7 @@ export class Leases extends Context.Service<
             ? Effect.void
             : Effect.map(
                 store.registerInstance({
-                  id: owner,
+                  id: owner(),
                   host,
                   pid: here.self.pid,
                   started: here.self.started,
@@ -120,7 +124,7 @@ export class Leases extends Context.Service<
                 }
               )
         ),
-        unregister: store.removeInstance(owner)
+        unregister: Effect.suspend(() => (registered ? store.removeInstance(owner()) : Effect.void))
       })
     })
   )

@@ -30,9 +30,9 @@ import { Leases } from "./Leases.ts"
 import { Minting } from "./Minting.ts"
 import { NativeSessions } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
+import { Settling } from "./Settling.ts"
 import { Steering } from "./Steering.ts"
 import type { TurnPhase } from "./TurnFold.ts"
-import { TurnRunner } from "./TurnRunner.ts"
 import { Waiting } from "./Waiting.ts"
 
 export type { AbortResult } from "./Aborting.ts"
@@ -61,7 +61,7 @@ export class Turns extends Context.Service<
       const store = yield* Store
       const hub = yield* Hub
       const actives = yield* ActiveTurns
-      const runner = yield* TurnRunner
+      const settling = yield* Settling
       const natives = yield* NativeSessions
       const leases = yield* Leases
       const admitting = yield* Admitting
@@ -220,7 +220,7 @@ export class Turns extends Context.Service<
         )
       )
 
-      runner.onSettled((sessionId, next) => {
+      settling.onSettled((sessionId, next) => {
         if (next === undefined || stopping) return
         fork(
           startNext(sessionId).pipe(

@@ -10,6 +10,7 @@ import type {
   EventPayload,
   MessagePart,
   PromptPart,
+  TerminalEvent,
   TitleSource,
   Todo,
   TurnOutcome,
@@ -113,31 +114,29 @@ const promptPart = (part: PromptPart, id: string, messageId: string): MessagePar
   }
 }
 
-/** How the turn of a terminal event ended; undefined for any other event. */
+/** How a turn ended, by its terminal event. */
 export const outcomeOf = (
-  payload: EventPayload,
+  event: TerminalEvent,
   turn: { readonly id: string; readonly messageId: string },
   at: number
-): TurnOutcome | undefined => {
-  const base = (assistantMessageId: string) => ({
+): TurnOutcome => {
+  const base = {
     turnId: turn.id,
     messageId: turn.messageId,
-    assistantMessageId,
+    assistantMessageId: event.assistantMessageId,
     completedAt: timestamp(at)
-  })
-  switch (payload.type) {
+  }
+  switch (event.type) {
     case "finish":
-      return { status: "completed", reason: payload.reason, ...base(payload.assistantMessageId) }
+      return { status: "completed", reason: event.reason, ...base }
     case "cancelled":
-      return { status: "cancelled", reason: payload.reason, ...base(payload.assistantMessageId) }
+      return { status: "cancelled", reason: event.reason, ...base }
     case "error":
       return {
         status: "failed",
-        error: { code: payload.code, message: payload.error, ...optional("errorClass", payload.errorClass) },
-        ...base(payload.assistantMessageId)
+        error: { code: event.code, message: event.error, ...optional("errorClass", event.errorClass) },
+        ...base
       }
-    default:
-      return undefined
   }
 }
 
@@ -153,10 +152,13 @@ const made = (
   return [{ _tag: "Part", ...place, update: () => part(place) }]
 }
 
-const ofTerminal = (event: EventRow, turn: TurnContext | undefined): ReadonlyArray<RowChange> => {
+const ofTerminal = (
+  event: EventRow,
+  payload: TerminalEvent,
+  turn: TurnContext | undefined
+): ReadonlyArray<RowChange> => {
   if (turn === undefined) return []
-  const outcome = outcomeOf(event.payload, turn, event.at)
-  if (outcome === undefined) return []
+  const outcome = outcomeOf(payload, turn, event.at)
   return [
     {
       _tag: "MessageEnd",
@@ -294,7 +296,7 @@ export const projectEvent = (event: EventRow, turn: TurnContext | undefined): Re
     case "finish":
     case "cancelled":
     case "error":
-      return ofTerminal(event, turn)
+      return ofTerminal(event, payload, turn)
     case "session-retry":
       return made(event, turn, "retry", (place) => ({
         ...place,

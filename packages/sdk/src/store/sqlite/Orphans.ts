@@ -8,15 +8,25 @@ const live = new Set<string>()
 
 /** This store in this process, as the writer of its chunks. */
 export interface Writer {
-  readonly name: string
+  readonly name: () => string
   readonly release: () => void
 }
 
-/** Names a writer: process id and a token. */
+/** Names a writer, when it first writes: process id and a token. */
 export const makeWriter = (random: (bytes: number) => Uint8Array): Writer => {
-  const token = Array.from(random(8), (byte) => byte.toString(16).padStart(2, "0")).join("")
-  live.add(token)
-  return { name: `${process.pid}:${token}`, release: () => live.delete(token) }
+  let token: string | undefined
+  return {
+    name: () => {
+      if (token === undefined) {
+        token = Array.from(random(8), (byte) => byte.toString(16).padStart(2, "0")).join("")
+        live.add(token)
+      }
+      return `${process.pid}:${token}`
+    },
+    release: () => {
+      if (token !== undefined) live.delete(token)
+    }
+  }
 }
 
 const isAlive = (pid: number): boolean => {

@@ -110,7 +110,7 @@ export interface RowAccess {
 export const makeRows = (
   db: Connection,
   extensions: ReadonlyArray<SqliteStoreExtension>,
-  writer: string
+  writer: () => string
 ): RowAccess => {
   const prepare = statementCache(db)
   const state: RowState = { now: 0, writes: 0, heads: new Map(), changed: undefined }
@@ -310,7 +310,7 @@ export const makeRows = (
 
     putChunk: (artifactId, n, bytes) =>
       Effect.sync(() => {
-        run("INSERT INTO tr_artifact_chunk (id, n, writer, data) VALUES (?, ?, ?, ?)", artifactId, n, writer, bytes)
+        run("INSERT INTO tr_artifact_chunk (id, n, writer, data) VALUES (?, ?, ?, ?)", artifactId, n, writer(), bytes)
       }),
     removeChunks: (artifactId) =>
       Effect.sync(() => {
