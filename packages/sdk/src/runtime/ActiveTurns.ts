@@ -9,8 +9,8 @@ import { Context, Deferred, Exit, Layer } from "effect"
 import type { HarnessCapabilities } from "../harness/Capabilities.ts"
 import type { HarnessDriver, OwnTurn, TurnBudget } from "../harness/Harness.ts"
 import type { InteractionRow, LeaseRow, SessionRow, TurnRow } from "../store/Rows.ts"
-import type { TurnLog } from "./Journal.ts"
 import type { TurnPhase } from "./TurnFold.ts"
+import type { TurnLog } from "./TurnLog.ts"
 import type { CancelFact, CancelState } from "./TurnMachine.ts"
 
 /** How an interaction ended, for the driver that waits on it. `answers` are the real ones, secret ones too. */

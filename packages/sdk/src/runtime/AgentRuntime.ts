@@ -13,6 +13,7 @@ import { Store } from "../store/Store.ts"
 import { Aborting } from "./Aborting.ts"
 import { ActiveTurns } from "./ActiveTurns.ts"
 import { Admitting } from "./Admitting.ts"
+import { Asks } from "./Asks.ts"
 import { Cancelling } from "./Cancelling.ts"
 import { Config } from "./Config.ts"
 import { Events } from "./Events.ts"
@@ -100,6 +101,7 @@ export const compose = (options: ResolvedOptions): Layer.Layer<RuntimeServices> 
     Layer.provideMerge(HarnessRegistry.layer),
     Layer.provideMerge(Layer.effect(HarnessHost, hostLayer)),
     Layer.provideMerge(Interactions.layer),
+    Layer.provideMerge(Asks.layer),
     Layer.provideMerge(Leases.layer),
     Layer.provideMerge(Journal.layer),
     Layer.provideMerge(Layer.mergeAll(Hub.layer, ActiveTurns.layer)),

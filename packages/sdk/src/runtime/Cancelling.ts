@@ -11,11 +11,11 @@ import { Context, Deferred, Effect, Exit, FiberSet, Layer } from "effect"
 import type { TurnRef } from "../harness/Harness.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns, type ActiveTurn, type Opened } from "./ActiveTurns.ts"
-import { Interactions } from "./Interactions.ts"
-import { isLost } from "./Journal.ts"
+import { Asks } from "./Asks.ts"
 import { Minting } from "./Minting.ts"
 import { NativeSessions } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
+import { isLost } from "./StoreTrouble.ts"
 import { cancelStep, type CancelFact, type CancelInput } from "./TurnMachine.ts"
 
 /** Why a turn is to end. */
@@ -40,7 +40,7 @@ export class Cancelling extends Context.Service<
   static readonly layer = Layer.effect(
     Cancelling,
     Effect.gen(function* () {
-      const interactions = yield* Interactions
+      const asks = yield* Asks
       const natives = yield* NativeSessions
       const options = yield* Options
       const minting = yield* Minting
@@ -110,7 +110,7 @@ export class Cancelling extends Context.Service<
         }
         if (active.ending) return
         yield* cancelChildren(active)
-        yield* Effect.ignore(interactions.withdraw(active, "cancelled"))
+        yield* Effect.ignore(asks.withdraw(active, "cancelled"))
         const opened = active.opened
         if (!active.handed || opened === undefined) {
           if (active.mode === "recover") {

@@ -8,20 +8,20 @@ import { Effect } from "effect"
 import type { HarnessContext } from "../harness/Harness.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns } from "./ActiveTurns.ts"
-import { Interactions } from "./Interactions.ts"
+import { Asks } from "./Asks.ts"
 import { Journal } from "./Journal.ts"
 import { Leases } from "./Leases.ts"
 import { Secrets } from "./Secrets.ts"
 
 export const hostLayer = Effect.gen(function* () {
-  const interactions = yield* Interactions
+  const asks = yield* Asks
   const store = yield* Store
   const journal = yield* Journal
   const actives = yield* ActiveTurns
   const leases = yield* Leases
   const secrets = yield* Secrets
   const context: HarnessContext = {
-    ask: { permission: interactions.askPermission, question: interactions.askQuestion },
+    ask: { permission: asks.permission, question: asks.question },
     artifacts: {
       put: (sessionId, mime, bytes) =>
         store.putArtifact(sessionId, mime, bytes).pipe(

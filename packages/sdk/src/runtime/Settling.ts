@@ -12,12 +12,12 @@ import { outcomeOf } from "../store/Projection.ts"
 import type { QueueRow } from "../store/Rows.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns, type ActiveTurn } from "./ActiveTurns.ts"
+import { Asks } from "./Asks.ts"
 import { Hub } from "./Hub.ts"
-import { Interactions } from "./Interactions.ts"
-import { isBusy, isLost } from "./Journal.ts"
 import { Minting } from "./Minting.ts"
 import { Options } from "./Options.ts"
 import { queueUpdate } from "./PublicRows.ts"
+import { isBusy, isLost } from "./StoreTrouble.ts"
 import { settle, type Ending, type StreamEnd } from "./TurnMachine.ts"
 
 /** Told when a turn is settled; `next` is the first entry of an unheld queue (RT-111). */
@@ -37,7 +37,7 @@ export class Settling extends Context.Service<
       const store = yield* Store
       const hub = yield* Hub
       const actives = yield* ActiveTurns
-      const interactions = yield* Interactions
+      const asks = yield* Asks
       const options = yield* Options
       const minting = yield* Minting
       let afterSettle: AfterSettle = () => undefined
@@ -157,7 +157,7 @@ export class Settling extends Context.Service<
               const ending = settle(end, undefined, active.cancel)
               yield* active.log.quiet
               const reason = ending.status === "cancelled" ? "cancelled" : "turn_ended"
-              yield* interactions
+              yield* asks
                 .withdraw(active, end._tag === "Failed" && end.restart ? "restart" : reason)
                 .pipe(
                   Effect.catch((error) =>

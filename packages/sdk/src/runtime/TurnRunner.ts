@@ -18,15 +18,17 @@ import { Barrier, type HarnessItem, type TurnInput, type TurnLost } from "../har
 import { outranks } from "../store/Projection.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns, type ActiveTurn, type Opened, type Stop } from "./ActiveTurns.ts"
+import { Asks } from "./Asks.ts"
 import { Cancelling } from "./Cancelling.ts"
-import { Interactions } from "./Interactions.ts"
-import { backlogLimit, isLost, Journal } from "./Journal.ts"
+import { Journal } from "./Journal.ts"
 import { Minting } from "./Minting.ts"
 import { NativeSessions } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
 import { makePlaces, type Places } from "./Places.ts"
 import { Settling, toolEnd } from "./Settling.ts"
 import { endOf, openFailed } from "./StreamEnds.ts"
+import { isLost } from "./StoreTrouble.ts"
+import { backlogLimit } from "./TurnLog.ts"
 import { makeBudgets } from "./TurnBudgets.ts"
 import type { StreamEnd } from "./TurnMachine.ts"
 
@@ -47,7 +49,7 @@ export class TurnRunner extends Context.Service<
       const journal = yield* Journal
       const actives = yield* ActiveTurns
       const natives = yield* NativeSessions
-      const interactions = yield* Interactions
+      const asks = yield* Asks
       const settling = yield* Settling
       const budgets = makeBudgets({ cancelling: yield* Cancelling, minting: yield* Minting })
       const options = yield* Options
@@ -202,7 +204,7 @@ export class TurnRunner extends Context.Service<
 
       const startReoffer = (active: ActiveTurn): Effect.Effect<void> =>
         active.mode === "recover" && active.pendingAsks > 0
-          ? Effect.flatMap(Effect.sleep(options.reofferMs), () => Effect.ignore(interactions.withdrawUnoffered(active)))
+          ? Effect.flatMap(Effect.sleep(options.reofferMs), () => Effect.ignore(asks.withdrawUnoffered(active)))
           : Effect.void
 
       const afterStop = Effect.fnUntraced(function* (
