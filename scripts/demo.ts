@@ -54,7 +54,7 @@ const liveModel = (): LiveModel | undefined => {
 }
 
 const live = liveModel()
-const bundle = join(import.meta.dirname, "..", "packages", "host", "dist", "bin", "tackroom.mjs")
+const bundle = join(import.meta.dirname, "..", "packages", "host", "dist", "bin", "tackroom.cjs")
 const source = join(import.meta.dirname, "..", "packages", "host", "src", "cli.ts")
 const root = realpathSync(mkdtempSync(join(tmpdir(), "tackroom-demo-")))
 const hosts = new Set<Host>()

@@ -40,7 +40,7 @@ Options
   --quick         fewer repetitions, under a minute
   --full          the 10,000-token answer in real time (100 s more)
   --json          the results as JSON on stdout instead of a table
-  --program FILE  another built tackroom.mjs
+  --program FILE  another built tackroom.cjs
   --help
 
 Measures
@@ -58,7 +58,7 @@ Results are written to bench/results/latest.json. Medians; ratios are of neighbo
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const builtProgram = join(
   dirname(fileURLToPath(import.meta.resolve("@tackroom/host/package.json"))),
-  "dist/bin/tackroom.mjs"
+  "dist/bin/tackroom.cjs"
 )
 /** A measure that takes longer hangs. */
 const limitMs = 240_000

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 /**
- * The program `tackroom`. Its first instruction turns on Node's compile cache; everything else is loaded after it, and
- * only what the chosen subcommand needs.
+ * The program `tackroom`. It turns on Node's compile cache before it loads what the chosen subcommand needs.
  */
 import { enableCompileCache } from "node:module"
+import { main } from "./command/main.ts"
 
 enableCompileCache()
 
-const { main } = await import("./command/main.ts")
-await main(process.argv.slice(2))
+// No top-level await: the program is bundled as CommonJS.
+void main(process.argv.slice(2))

@@ -5,6 +5,7 @@
  * A subcommand is loaded by a dynamic import, so that a tool runner does not pay for a model client.
  */
 import { builtIns, companions, later, parseCommand, type Command } from "./Command.ts"
+import { version } from "./Version.ts"
 
 const usageCode = 2
 
@@ -54,14 +55,12 @@ const perform = async (command: Command): Promise<number> => {
       return 0
     }
     case "Version": {
-      const { version } = await import("./Version.ts")
       await say(process.stdout, `${version()}\n`)
       return 0
     }
     case "Run": {
-      const [{ headless }, { version }, { hostState }, os] = await Promise.all([
-        import("../faces/headless/main.ts"),
-        import("./Version.ts"),
+      const [{ headless }, { hostState }, os] = await Promise.all([
+        import("../faces/Programs.ts"),
         import("./StateHome.ts"),
         import("node:os")
       ])
@@ -72,15 +71,12 @@ const perform = async (command: Command): Promise<number> => {
       const [config, ...rest] = command.args
       if (config === undefined || rest.length > 0)
         return complain("harness-stdio takes one argument, the configuration")
-      const [{ harnessStdio }, { version }] = await Promise.all([
-        import("../faces/HarnessStdio.ts"),
-        import("./Version.ts")
-      ])
+      const { harnessStdio } = await import("../faces/Programs.ts")
       return harnessStdio(config, version())
     }
     case "ToolRunner": {
       if (command.args.length > 0) return complain("tool-runner takes no arguments")
-      const [{ runToolRunner }, { version }] = await Promise.all([import("../tools/main.ts"), import("./Version.ts")])
+      const { runToolRunner } = await import("../tools/main.ts")
       return runToolRunner(version())
     }
     case "Later":

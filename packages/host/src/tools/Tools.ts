@@ -9,7 +9,7 @@ import { createHash } from "node:crypto"
 import type { Category } from "@tackroom/protocol/events"
 import { canonicalJson } from "@tackroom/protocol/text"
 import { Context, Data, Effect, Layer } from "effect"
-import { type ByteBounds, compileArguments, type JsonSchema, type Validate } from "./Arguments.ts"
+import { compileArguments, type JsonSchema, type Validate } from "./Arguments.ts"
 import { type Declaration, declarations } from "./NativeTools.ts"
 
 /** What a session grant is bound to (AGT-121): when any of it changes, the grant does not hold any more. */
@@ -75,13 +75,9 @@ export interface ToolsService {
   readonly register: (tools: ReadonlyArray<Declaration>) => Effect.Effect<ReadonlyArray<Tool>, ToolRefused>
 }
 
-const makeTool = (declared: Declaration, alias: string): Tool | undefined => {
-  let validate: Validate
-  try {
-    validate = compile(declared.schema, declared.bytes)
-  } catch {
-    return undefined
-  }
+const makeTool = (declared: Declaration, alias: string): Tool => {
+  let validate: Validate | undefined
+  let digest: string | undefined
   return {
     qualifiedName: declared.qualifiedName,
     alias,
@@ -92,14 +88,23 @@ const makeTool = (declared: Declaration, alias: string): Tool | undefined => {
     binding: {
       source: declared.source,
       version: toolVersion,
-      schemaDigest: schemaDigest(declared.schema),
+      get schemaDigest() {
+        return (digest ??= schemaDigest(declared.schema))
+      },
       category: declared.category ?? null
     },
-    validate
+    validate: (input) => (validate ??= compileArguments(declared.schema, declared.bytes))(input)
   }
 }
 
-const compile = (schema: JsonSchema, bytes: ByteBounds | undefined): Validate => compileArguments(schema, bytes)
+const isSchema = ({ bytes, schema }: Declaration): boolean => {
+  try {
+    compileArguments(schema, bytes)
+    return true
+  } catch {
+    return false
+  }
+}
 
 export interface ToolsOptions {
   /** `shell_timeout_s_max`, when the host's configuration lowers it. */
@@ -111,7 +116,10 @@ export const makeTools = (options: ToolsOptions = {}): ToolsService => {
   const byName = new Map<string, Tool>()
   const byAlias = new Map<string, Tool>()
 
-  const add = (tools: ReadonlyArray<Declaration>): ReadonlyArray<Tool> | ToolRefused => {
+  const add = (
+    tools: ReadonlyArray<Declaration>,
+    fits: (declared: Declaration) => boolean
+  ): ReadonlyArray<Tool> | ToolRefused => {
     const made: Array<Tool> = []
     const taken = (alias: string): boolean => byAlias.has(alias) || made.some((each) => each.alias === alias)
     for (const declared of tools) {
@@ -121,9 +129,8 @@ export const makeTools = (options: ToolsOptions = {}): ToolsService => {
       if (byName.has(qualifiedName) || made.some((each) => each.qualifiedName === qualifiedName)) return wrong("taken")
       const alias = aliasOf(qualifiedName, taken)
       if (taken(alias)) return wrong("taken")
-      const tool = makeTool(declared, alias)
-      if (tool === undefined) return wrong("schema")
-      made.push(tool)
+      if (!fits(declared)) return wrong("schema")
+      made.push(makeTool(declared, alias))
     }
     for (const tool of made) {
       byName.set(tool.qualifiedName, tool)
@@ -132,14 +139,15 @@ export const makeTools = (options: ToolsOptions = {}): ToolsService => {
     return made
   }
 
-  add(declarations(options.shellSecondsMax))
+  // Our own schemas are tested; compiling and digesting them waits for the first call.
+  add(declarations(options.shellSecondsMax), () => true)
   return {
     list: () => [...byName.values()],
     find: (qualifiedName) => byName.get(qualifiedName),
     findAlias: (alias) => byAlias.get(alias),
     register: (tools) =>
       Effect.suspend(() => {
-        const added = add(tools)
+        const added = add(tools, isSchema)
         return added instanceof ToolRefused ? Effect.fail(added) : Effect.succeed(added)
       })
   }

@@ -145,7 +145,7 @@ describe("bin/tackroom", () => {
     return { directory, root }
   })
   const node = (root: string) => script(path.join(root, "node_modules/node/bin/node"), 'echo "$@"; cat')
-  const program = "packages/host/dist/bin/tackroom.mjs"
+  const program = "packages/host/dist/bin/tackroom.cjs"
 
   it.live("runs the built program from any directory and through links, with all arguments", () =>
     Effect.gen(function* () {
