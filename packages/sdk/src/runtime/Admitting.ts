@@ -17,7 +17,7 @@ import { ActiveTurn, ActiveTurns } from "./ActiveTurns.ts"
 import { admissionOf, type Admission, type CheckedPrompt, type EmbeddedStart, type StartFailure } from "./Admission.ts"
 import { makeDecisions, type Finding, type Plan } from "./AdmissionDecisions.ts"
 import { fromAnswer } from "./Answers.ts"
-import { Hub } from "./Hub.ts"
+import { factsOf, Hub } from "./Hub.ts"
 import { Journal } from "./Journal.ts"
 import { Leases } from "./Leases.ts"
 import { Minting } from "./Minting.ts"
@@ -145,13 +145,7 @@ export class Admitting extends Context.Service<
       }
 
       const remember = (session: AdmissionState["session"]): void => {
-        hub.learn({
-          sessionId: session.id,
-          workspaceId: session.workspaceId,
-          directory: session.directory,
-          parentId: session.parentId,
-          rootId: session.rootId
-        })
+        hub.learn(factsOf(session))
       }
 
       /** Admits, and gives a started turn its runner; nothing can come between the two. */

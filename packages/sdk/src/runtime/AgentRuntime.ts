@@ -24,6 +24,7 @@ import { Journal } from "./Journal.ts"
 import { Leases } from "./Leases.ts"
 import { Minting } from "./Minting.ts"
 import { NativeSessions } from "./NativeSessions.ts"
+import { NewSessions } from "./NewSessions.ts"
 import {
   Options,
   resolveOptions,
@@ -36,6 +37,7 @@ import { Queue } from "./Queue.ts"
 import { Recovery } from "./Recovery.ts"
 import { Secrets } from "./Secrets.ts"
 import { Sessions } from "./Sessions.ts"
+import { SessionViews } from "./SessionViews.ts"
 import { Capabilities, Commands, Health, Todos } from "./Status.ts"
 import { Settling } from "./Settling.ts"
 import { Steering } from "./Steering.ts"
@@ -72,43 +74,58 @@ export interface DisposeOptions {
   readonly turns?: "cancel" | "leave"
 }
 
-/** The layer of checked options. */
-export const compose = (options: ResolvedOptions): Layer.Layer<RuntimeServices> => {
-  const ground = Layer.mergeAll(Layer.succeed(Options, options), Layer.succeed(Store, options.store))
-  return AgentRuntime.layerNoDeps.pipe(
-    Layer.provideMerge(
-      Layer.mergeAll(
-        Events.layer,
-        Config.layer,
-        Health.layer,
-        Capabilities.layer,
-        Todos.layer,
-        Commands.layer,
-        Permissions.layer,
-        Questions.layer
-      )
-    ),
-    Layer.provideMerge(Layer.mergeAll(Subscriptions.layer, Queue.layer)),
-    Layer.provideMerge(Sessions.layer),
-    Layer.provideMerge(Recovery.layer),
-    Layer.provideMerge(Turns.layer),
-    Layer.provideMerge(Layer.mergeAll(Steering.layer, Aborting.layer, Waiting.layer)),
-    Layer.provideMerge(Admitting.layer),
-    Layer.provideMerge(TurnRunner.layer),
-    Layer.provideMerge(Settling.layer),
-    Layer.provideMerge(Cancelling.layer),
-    Layer.provideMerge(NativeSessions.layer),
-    Layer.provideMerge(HarnessRegistry.layer),
-    Layer.provideMerge(Layer.effect(HarnessHost, hostLayer)),
-    Layer.provideMerge(Interactions.layer),
-    Layer.provideMerge(Asks.layer),
-    Layer.provideMerge(Leases.layer),
+/** What every part stands on: options, store, ids, secrets, the hub and the journal. */
+const ground = (options: ResolvedOptions) =>
+  Leases.layer.pipe(
     Layer.provideMerge(Journal.layer),
     Layer.provideMerge(Layer.mergeAll(Hub.layer, ActiveTurns.layer)),
     Layer.provideMerge(Layer.mergeAll(Minting.layer, Secrets.layer)),
-    Layer.provideMerge(ground)
+    Layer.provideMerge(Layer.mergeAll(Layer.succeed(Options, options), Layer.succeed(Store, options.store)))
   )
-}
+
+/** Harnesses and what they ask. */
+const harnesses = NativeSessions.layer.pipe(
+  Layer.provideMerge(HarnessRegistry.layer),
+  Layer.provideMerge(Layer.effect(HarnessHost, hostLayer)),
+  Layer.provideMerge(Interactions.layer),
+  Layer.provideMerge(Asks.layer)
+)
+
+/** Turns from their admission to their end, and what recovery takes up. */
+const work = Recovery.layer.pipe(
+  Layer.provideMerge(Turns.layer),
+  Layer.provideMerge(Layer.mergeAll(Steering.layer, Aborting.layer, Waiting.layer)),
+  Layer.provideMerge(Admitting.layer),
+  Layer.provideMerge(TurnRunner.layer),
+  Layer.provideMerge(Settling.layer),
+  Layer.provideMerge(Cancelling.layer)
+)
+
+/** The namespaces of section 4. */
+const namespaces = Layer.mergeAll(
+  Events.layer,
+  Config.layer,
+  Health.layer,
+  Capabilities.layer,
+  Todos.layer,
+  Commands.layer,
+  Permissions.layer,
+  Questions.layer
+).pipe(
+  Layer.provideMerge(Layer.mergeAll(Subscriptions.layer, Queue.layer)),
+  Layer.provideMerge(Sessions.layer),
+  Layer.provideMerge(NewSessions.layer),
+  Layer.provideMerge(SessionViews.layer)
+)
+
+/** The layer of checked options. */
+export const compose = (options: ResolvedOptions): Layer.Layer<RuntimeServices> =>
+  AgentRuntime.layerNoDeps.pipe(
+    Layer.provideMerge(namespaces),
+    Layer.provideMerge(work),
+    Layer.provideMerge(harnesses),
+    Layer.provideMerge(ground(options))
+  )
 
 /** The life of a runtime: when it is ready, when recovered work may go on, and its end. */
 export class AgentRuntime extends Context.Service<

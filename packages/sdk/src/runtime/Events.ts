@@ -16,7 +16,7 @@ import {
 import type { Artifact, Envelope, Interaction, Message, Session, TurnOutcome } from "@tackroom/protocol/events"
 import { Cause, Context, Deferred, Effect, Exit, Layer, Stream } from "effect"
 import { Store } from "../store/Store.ts"
-import { envelopeOf, Hub } from "./Hub.ts"
+import { envelopeOf, factsOf, Hub } from "./Hub.ts"
 import { interactionOf, messageOf } from "./PublicRows.ts"
 import { Sessions } from "./Sessions.ts"
 import { Subscriptions, type SubscribeInput, type Subscription, type SubscriptionItem } from "./Subscriptions.ts"
@@ -92,17 +92,10 @@ export class Events extends Context.Service<
       const sessions = yield* Sessions
       const subscriptions = yield* Subscriptions
 
-      const factsOf = Effect.fnUntraced(function* (sessionId: string) {
-        const known = hub.facts(sessionId)
-        if (known !== undefined) return known
-        const row = yield* sessions.row(sessionId)
-        return {
-          sessionId,
-          workspaceId: row.workspaceId,
-          directory: row.directory,
-          parentId: row.parentId,
-          rootId: row.rootId
-        }
+      const known = Effect.fnUntraced(function* (sessionId: string) {
+        const facts = hub.facts(sessionId)
+        if (facts !== undefined) return facts
+        return factsOf(yield* sessions.row(sessionId))
       })
 
       const read = Effect.fnUntraced(function* (
@@ -111,7 +104,7 @@ export class Events extends Context.Service<
       ): Effect.fn.Return<EventPage, RuntimeError> {
         const after = options.after ?? 0
         const limit = options.limit ?? 500
-        const facts = yield* factsOf(sessionId)
+        const facts = yield* known(sessionId)
         if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
           return yield* new SessionInvalid({ field: "limit", expected: "an integer from 1 to 1,000" })
         }
@@ -202,7 +195,7 @@ export class Events extends Context.Service<
         sessionId: string,
         directory?: string
       ): Effect.fn.Return<ReadonlyArray<Message>, RuntimeError> {
-        const facts = yield* factsOf(sessionId)
+        const facts = yield* known(sessionId)
         if (directory !== undefined && directory !== facts.directory) return yield* new ScopeMismatch({ sessionId })
         const out: Array<Message> = []
         let before: number | undefined

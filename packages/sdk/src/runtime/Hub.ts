@@ -9,7 +9,7 @@
  */
 import { EVENT_CONTRACT_VERSION, type Envelope } from "@tackroom/protocol/events"
 import { Context, Effect, FiberHandle, FiberSet, Layer, Stream } from "effect"
-import type { EventRow } from "../store/Rows.ts"
+import type { EventRow, SessionRow } from "../store/Rows.ts"
 import { Store } from "../store/Store.ts"
 import { Minting, timestamp } from "./Minting.ts"
 
@@ -30,6 +30,17 @@ export type Listener = (envelope: Envelope) => void
 
 /** Told when a session's row changed, or is gone. */
 export type RowListener = (sessionId: string, change: "row" | "removed" | "interaction") => void
+
+/** What never changes about the session of a row. */
+export const factsOf = (
+  row: Pick<SessionRow, "id" | "workspaceId" | "directory" | "parentId" | "rootId">
+): SessionFacts => ({
+  sessionId: row.id,
+  workspaceId: row.workspaceId,
+  directory: row.directory,
+  parentId: row.parentId,
+  rootId: row.rootId
+})
 
 interface Track {
   published: number | undefined
@@ -120,13 +131,7 @@ export class Hub extends Context.Service<
           if (facts === undefined) {
             const row = yield* store.getSession(sessionId)
             if (row === undefined) return false
-            facts = {
-              sessionId,
-              workspaceId: row.workspaceId,
-              directory: row.directory,
-              parentId: row.parentId,
-              rootId: row.rootId
-            }
+            facts = factsOf(row)
             known.set(sessionId, facts)
           }
           const from = state.published ?? Math.max(0, state.target - 500)

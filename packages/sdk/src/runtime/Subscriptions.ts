@@ -22,7 +22,7 @@ import { EVENT_CONTRACT_VERSION, type ControlNotice, type Envelope } from "@tack
 import { Cause, Context, Deferred, Effect, Exit, Layer, Stream } from "effect"
 import { Store } from "../store/Store.ts"
 import { fromAnswer } from "./Answers.ts"
-import { envelopeOf, Hub } from "./Hub.ts"
+import { envelopeOf, factsOf, Hub } from "./Hub.ts"
 import { estimate } from "./LargeValues.ts"
 import { Minting, timestamp } from "./Minting.ts"
 import { Options, type Identity } from "./Options.ts"
@@ -201,13 +201,7 @@ export class Subscriptions extends Context.Service<
         const childrenOf = Effect.fnUntraced(function* (id: string): Effect.fn.Return<void, RuntimeError> {
           const rows = yield* store.listSessions({ parentSessionId: id, limit: 500 })
           for (const row of rows) {
-            hub.learn({
-              sessionId: row.id,
-              workspaceId: row.workspaceId,
-              directory: row.directory,
-              parentId: row.parentId,
-              rootId: row.rootId
-            })
+            hub.learn(factsOf(row))
             wanted?.add(row.id)
             if (input.after !== undefined) {
               delivered.set(row.id, cursorOf(row.id) ?? 0)
@@ -235,13 +229,7 @@ export class Subscriptions extends Context.Service<
             ) {
               return yield* new ScopeMismatch({ sessionId })
             }
-            hub.learn({
-              sessionId,
-              workspaceId: row.workspaceId,
-              directory: row.directory,
-              parentId: row.parentId,
-              rootId: row.rootId
-            })
+            hub.learn(factsOf(row))
             yield* permitted(sessionId, row.rootId)
             const after = cursorOf(sessionId)
             if (after === undefined) continue

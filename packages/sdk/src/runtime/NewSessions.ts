@@ -1,0 +1,236 @@
+/**
+ * Making sessions (4.1): checked, opened with their harness unless asked otherwise, and stored together with what the
+ * embedding package adds, or not at all.
+ *
+ * Implements RT-040, RT-042, RT-044, RT-045, D-47.
+ *
+ * @since 0.1.0
+ */
+import {
+  callerSessionIdProblem,
+  HarnessNotRegistered,
+  InvalidExecutionBinding,
+  SessionConflict,
+  UnsupportedOperation,
+  type RuntimeError
+} from "@tackroom/protocol"
+import type { Session, SessionConfig } from "@tackroom/protocol/events"
+import { Context, Effect, Layer } from "effect"
+import { harnessKey } from "../harness/Harness.ts"
+import type { SessionRow } from "../store/Rows.ts"
+import type { NewEntry, OpFailed, WriteOptions } from "../store/RuntimeStore.ts"
+import { Store } from "../store/Store.ts"
+import { HarnessRegistry } from "./HarnessRegistry.ts"
+import { factsOf, Hub } from "./Hub.ts"
+import { Journal } from "./Journal.ts"
+import { Minting } from "./Minting.ts"
+import { NativeSessions } from "./NativeSessions.ts"
+import { Options } from "./Options.ts"
+import { checkFields, directoryOf, invalid, lower, refuseOwn, type EmbeddedSession } from "./SessionInput.ts"
+import { SessionViews } from "./SessionViews.ts"
+
+export class NewSessions extends Context.Service<
+  NewSessions,
+  {
+    readonly make: (
+      inputs: ReadonlyArray<EmbeddedSession>,
+      options?: WriteOptions<ReadonlyArray<SessionRow>>
+    ) => Effect.Effect<ReadonlyArray<Session>, RuntimeError | OpFailed>
+  }
+>()("@tackroom/sdk/runtime/NewSessions") {
+  static readonly layer = Layer.effect(
+    NewSessions,
+    Effect.gen(function* () {
+      const store = yield* Store
+      const journal = yield* Journal
+      const hub = yield* Hub
+      const options = yield* Options
+      const minting = yield* Minting
+      const registry = yield* HarnessRegistry
+      const natives = yield* NativeSessions
+      const { shown } = yield* SessionViews
+
+      const rowOf = Effect.fnUntraced(function* (input: EmbeddedSession): Effect.fn.Return<SessionRow, RuntimeError> {
+        const problem = refuseOwn(input) ?? checkFields(input)
+        if (problem !== undefined) return yield* problem
+        if (input.mcp !== undefined) {
+          return yield* new UnsupportedOperation({ harness: harnessKey(input.harness), operation: "mcp" })
+        }
+        if (input.id !== undefined) {
+          const bad = callerSessionIdProblem(input.id)
+          if (bad !== undefined) return yield* invalid("id", bad)
+        }
+        const workspaceId = input.workspaceId ?? options.workspaceId
+        if (workspaceId.trim().length === 0 || workspaceId.length > 128) {
+          return yield* new InvalidExecutionBinding({ field: "workspaceId", expected: "1 to 128 characters" })
+        }
+        if (registry.factory(input.harness) === undefined) {
+          return yield* new HarnessNotRegistered({ harness: harnessKey(input.harness) })
+        }
+        const directory = yield* directoryOf(input.directory)
+        const policy = options.sessionPolicy?.({
+          ...(input.id === undefined ? {} : { id: input.id }),
+          workspaceId,
+          directory,
+          harness: input.harness
+        })
+        if (policy?.harnesses !== undefined && !policy.harnesses.includes(harnessKey(input.harness))) {
+          return yield* invalid("harness", "a harness which the policy of this workspace allows")
+        }
+        const id = input.id ?? minting.id("session")
+        const now = minting.now()
+        const config: SessionConfig = {
+          harness: input.harness,
+          ...(input.model === undefined ? {} : { model: input.model }),
+          ...(input.variant === undefined ? {} : { variant: input.variant }),
+          ...(input.agent === undefined ? {} : { agent: input.agent }),
+          ...(input.instructions === undefined ? {} : { instructions: input.instructions }),
+          ...(input.group === undefined ? {} : { group: input.group }),
+          ...(input.permissionMode === undefined ? {} : { permissionMode: input.permissionMode }),
+          permissionCeiling: lower(options.permissionCeiling, policy?.permissionCeiling)
+        }
+        return {
+          id,
+          workspaceId,
+          directory,
+          harnessId: input.harness.id,
+          access: input.harness.access,
+          parentId: input.parentSessionId ?? null,
+          rootId: input.rootSessionId ?? input.parentSessionId ?? id,
+          toolCallId: input.toolCallId ?? null,
+          title: input.title ?? null,
+          titleSource: input.title === undefined ? null : "user",
+          status: null,
+          phase: null,
+          lastTurn: null,
+          config,
+          metadata: input.metadata ?? null,
+          tags: input.tags ?? [],
+          harnessPayload: input.harnessPayload ?? null,
+          commands: null,
+          head: 0,
+          fence: 0,
+          owner: input.owner === undefined ? options.owner : input.owner,
+          queueRevision: 0,
+          queueHeld: null,
+          createdAt: now,
+          updatedAt: now,
+          archivedAt: null,
+          closedAt: null
+        }
+      })
+
+      const createdEntry = (row: SessionRow): NewEntry => ({
+        payload: {
+          type: "session-created",
+          harness: { id: row.harnessId, access: row.access },
+          ...(row.title === null ? {} : { title: row.title }),
+          ...(row.config.model === undefined ? {} : { model: row.config.model }),
+          ...(row.parentId === null ? {} : { parentSessionId: row.parentId }),
+          ...(row.toolCallId === null ? {} : { toolCallId: row.toolCallId })
+        }
+      })
+
+      /** The row that exists under this id, when it is the same session (RT-042). */
+      const existing = Effect.fnUntraced(function* (row: SessionRow) {
+        const found = yield* store.getSession(row.id)
+        if (found === undefined) return undefined
+        if (found.harnessId !== row.harnessId || found.access !== row.access) {
+          return yield* new SessionConflict({ sessionId: row.id, field: "harness" })
+        }
+        if (found.directory !== row.directory)
+          return yield* new SessionConflict({ sessionId: row.id, field: "directory" })
+        return found
+      })
+
+      /** Opens the harness's side before the row is stored, so that a failed opening leaves no row (RT-044). */
+      const openFor = Effect.fnUntraced(function* (input: EmbeddedSession, row: SessionRow) {
+        if (input.open === "lazy") return undefined
+        const opened = yield* Effect.result(natives.openNew(row))
+        if (opened._tag === "Success") return opened.success
+        if (input.keepOnFailure !== true) return yield* Effect.fail(opened.failure)
+        return opened.failure
+      })
+
+      const make = Effect.fnUntraced(function* (
+        inputs: ReadonlyArray<EmbeddedSession>,
+        write: WriteOptions<ReadonlyArray<SessionRow>> = {}
+      ): Effect.fn.Return<ReadonlyArray<Session>, RuntimeError | OpFailed> {
+        const rows: Array<SessionRow> = []
+        for (const input of inputs) rows.push(yield* rowOf(input))
+        if (inputs.length === 1 && inputs[0]?.id !== undefined && rows[0] !== undefined) {
+          const found = yield* existing(rows[0])
+          if (found !== undefined) return [yield* shown(found)]
+        }
+        const opened: Array<Effect.Success<ReturnType<typeof openFor>>> = []
+        for (const [i, input] of inputs.entries()) {
+          const row = rows[i]
+          if (row !== undefined) opened.push(yield* openFor(input, row))
+        }
+        return yield* Effect.uninterruptible(
+          Effect.gen(function* () {
+            const made = yield* Effect.result(
+              journal.write(
+                store.createSessions(
+                  rows.map(({ head: _head, fence: _fence, ...row }, i) => ({
+                    row,
+                    entries: [
+                      createdEntry({ ...row, head: 0, fence: 0 }),
+                      ...(inputs[i]?.entries ?? []).map((payload): NewEntry => ({ payload }))
+                    ]
+                  })),
+                  write
+                )
+              )
+            )
+            if (made._tag === "Failure") {
+              const only = rows[0]
+              if (made.failure._tag === "SessionConflict" && rows.length === 1 && only !== undefined) {
+                // Made by somebody else in the same moment: equal values are the same session.
+                const found = yield* existing(only)
+                if (found !== undefined) return [yield* shown(found)]
+              }
+              return yield* Effect.fail(made.failure)
+            }
+            const out: Array<Session> = []
+            for (const [i, row] of made.success.value.entries()) {
+              hub.learn(factsOf(row))
+              const native = opened[i]
+              if (native !== undefined && "binding" in native) {
+                yield* natives.bind(row.id, native)
+                const advertised = native.native
+                if (advertised.configOptions !== undefined || advertised.commands !== undefined) {
+                  yield* journal.outside(row.id, [
+                    ...(advertised.configOptions === undefined
+                      ? []
+                      : [{ type: "config-update", options: advertised.configOptions } as const]),
+                    ...(advertised.commands === undefined
+                      ? []
+                      : [{ type: "available-commands-update", commands: advertised.commands } as const])
+                  ])
+                }
+              } else if (native !== undefined) {
+                yield* store.putStart({
+                  sessionId: row.id,
+                  operationId: minting.uuid(),
+                  state: "failed",
+                  error: native.message
+                })
+              }
+              hub.touch(row.id, "row")
+              const session = yield* shown(row)
+              out.push(
+                native !== undefined && !("binding" in native)
+                  ? { ...session, executionAvailability: { state: "unavailable", message: native.message } }
+                  : session
+              )
+            }
+            return out
+          })
+        )
+      })
+
+      return NewSessions.of({ make })
+    })
+  )
+}
