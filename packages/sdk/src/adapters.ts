@@ -6,6 +6,7 @@
  */
 export * from "./harness/Harness.ts"
 export * from "./harness/Frames.ts"
+export * from "./harness/TurnFibers.ts"
 export { noCapabilities, type HarnessCapabilities } from "./harness/Capabilities.ts"
 export { projectEvent, type RowChange, type TurnContext } from "./store/Projection.ts"
 export { Coalescer, coalesceDefaults, type CoalesceOptions } from "./runtime/Coalescer.ts"

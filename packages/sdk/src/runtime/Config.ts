@@ -8,7 +8,6 @@
 import {
   ConfigInvalid,
   HarnessNotRegistered,
-  HarnessTimeout,
   ScopeMismatch,
   SessionImmutableField,
   SessionInvalid,
@@ -21,6 +20,7 @@ import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { harnessKey, type HarnessDriver, type ModelOption } from "../harness/Harness.ts"
 import { HarnessRegistry } from "./HarnessRegistry.ts"
 import { ActiveTurns } from "./ActiveTurns.ts"
+import { withDeadline } from "./Deadlines.ts"
 import { problemOf } from "./Decoding.ts"
 import { Hub } from "./Hub.ts"
 import { Journal } from "./Journal.ts"
@@ -146,15 +146,8 @@ export class Config extends Context.Service<
         return accepted
       })
 
-      const probe = <A, E>(
-        key: string,
-        operation: string,
-        call: Effect.Effect<A, E>
-      ): Effect.Effect<A, E | HarnessTimeout> =>
-        Effect.timeoutOrElse(call, {
-          duration: options.probeTimeoutMs,
-          orElse: () => Effect.fail(new HarnessTimeout({ harness: key, operation }))
-        })
+      const probe = <A, E>(harness: string, operation: string, call: Effect.Effect<A, E>) =>
+        withDeadline(call, { ms: options.probeTimeoutMs, harness, operation })
 
       const liveOptions = Effect.fnUntraced(function* (key: string, driver: HarnessDriver, directory: string) {
         const at = `${key}\u0000${directory}`

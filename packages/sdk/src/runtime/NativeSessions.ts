@@ -6,7 +6,6 @@
  */
 import {
   HarnessContextLost,
-  HarnessTimeout,
   type HarnessError,
   type ResumeUnconfirmed,
   type RuntimeError,
@@ -20,6 +19,7 @@ import type { BindingRow, SessionRow } from "../store/Rows.ts"
 import type { StoreFailure } from "../store/RuntimeStore.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns, type Opened } from "./ActiveTurns.ts"
+import { withDeadline } from "./Deadlines.ts"
 import { Journal } from "./Journal.ts"
 import { Minting } from "./Minting.ts"
 import { Options } from "./Options.ts"
@@ -89,15 +89,8 @@ export class NativeSessions extends Context.Service<
       const listen = yield* FiberMap.runtime(listeners)()
       let beginTurn: BeginTurn = () => Effect.void
 
-      const within = <A, E>(
-        ref: HarnessRef,
-        operation: string,
-        effect: Effect.Effect<A, E>
-      ): Effect.Effect<A, E | HarnessTimeout> =>
-        Effect.timeoutOrElse(effect, {
-          duration: options.openTimeoutMs,
-          orElse: () => Effect.fail(new HarnessTimeout({ harness: harnessKey(ref), operation }))
-        })
+      const within = <A, E>(ref: HarnessRef, operation: string, call: Effect.Effect<A, E>) =>
+        withDeadline(call, { ms: options.openTimeoutMs, harness: harnessKey(ref), operation })
 
       const bindingOf = (row: SessionRow, native: NativeSession): BindingRow => ({
         workspaceId: row.workspaceId,

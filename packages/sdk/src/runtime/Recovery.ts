@@ -7,7 +7,7 @@
  *
  * @since 0.1.0
  */
-import { HarnessTimeout, SessionRecovering, type HarnessError, type RuntimeError } from "@tackroom/protocol"
+import { SessionRecovering, type HarnessError, type RuntimeError } from "@tackroom/protocol"
 import type { EventPayload } from "@tackroom/protocol/events"
 import { Context, Deferred, Effect, Exit, FiberSet, Layer } from "effect"
 import { HarnessRegistry } from "./HarnessRegistry.ts"
@@ -15,6 +15,7 @@ import type { LeaseRow, SessionRow, TurnRow } from "../store/Rows.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns, type ActiveTurn } from "./ActiveTurns.ts"
 import { Admitting } from "./Admitting.ts"
+import { withDeadline } from "./Deadlines.ts"
 import { Leases } from "./Leases.ts"
 import { harnessOf } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
@@ -85,11 +86,8 @@ export class Recovery extends Context.Service<
             driver.capabilities({ directory: row.directory, sessionId: row.id }),
             (capabilities) => capabilities.turnRecovery
           )
-        ).pipe(
-          Effect.timeoutOrElse({
-            duration: options.probeTimeoutMs,
-            orElse: () => Effect.fail(new HarnessTimeout({ harness: row.harnessId, operation: "capabilities" }))
-          })
+        ).pipe((call) =>
+          withDeadline(call, { ms: options.probeTimeoutMs, harness: row.harnessId, operation: "capabilities" })
         )
 
       const acquire = Effect.fnUntraced(function* (sessionId: string) {

@@ -4,13 +4,14 @@
  *
  * @since 0.1.0
  */
-import { HarnessTimeout, ScopeMismatch, UnsupportedOperation, type RuntimeError } from "@tackroom/protocol"
+import { ScopeMismatch, UnsupportedOperation, type RuntimeError } from "@tackroom/protocol"
 import type { Command, Todo } from "@tackroom/protocol/events"
 import { Context, Effect, Layer } from "effect"
 import type { HarnessCapabilities } from "../harness/Capabilities.ts"
 import { harnessKey, type HarnessHealth } from "../harness/Harness.ts"
 import { HarnessRegistry } from "./HarnessRegistry.ts"
 import { Store } from "../store/Store.ts"
+import { withDeadline } from "./Deadlines.ts"
 import { harnessOf, NativeSessions } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
 import { Sessions } from "./Sessions.ts"
@@ -127,11 +128,8 @@ export class Commands extends Context.Service<
       const turns = yield* Turns
       const options = yield* Options
 
-      const probe = <A, E>(key: string, call: Effect.Effect<A, E>): Effect.Effect<A, E | HarnessTimeout> =>
-        Effect.timeoutOrElse(call, {
-          duration: options.probeTimeoutMs,
-          orElse: () => Effect.fail(new HarnessTimeout({ harness: key, operation: "commands" }))
-        })
+      const probe = <A, E>(harness: string, call: Effect.Effect<A, E>) =>
+        withDeadline(call, { ms: options.probeTimeoutMs, harness, operation: "commands" })
 
       return Commands.of({
         list: (directory, filter) =>

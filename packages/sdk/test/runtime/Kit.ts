@@ -61,6 +61,20 @@ export const within = <A, E>(
     })
   )
 
+/** Runs a program with a fresh store, for tests that open runtimes on it themselves. */
+export const scene = <A, E>(
+  kind: StoreKind,
+  program: (root: string, store: RuntimeStore) => Effect.Effect<A, E>
+): Effect.Effect<A, E> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const root = yield* directory
+      const store = kind.make(root)
+      yield* Effect.addFinalizer(() => store.close)
+      return yield* program(root, store)
+    })
+  )
+
 /** A runtime whose end the test decides: to leave turns, or to open another on the same store. */
 export const openRuntime = Effect.fnUntraced(function* (
   store: RuntimeStore,

@@ -4,13 +4,13 @@ import { Interactions, Sessions, Turns } from "../../src/effect.ts"
 import type { PermissionDecision } from "../../src/harness/Harness.ts"
 import {
   create,
-  directory,
   failing,
   gate,
   journal,
   openRuntime,
   outcome,
   programmable,
+  scene,
   start,
   stores,
   types,
@@ -33,21 +33,9 @@ const ask = (s: TurnScript, got: Array<PermissionDecision>) =>
     )
 
 for (const kind of stores) {
-  const scene = <A, E>(
-    program: (root: string, store: ReturnType<typeof kind.make>) => Effect.Effect<A, E, never>
-  ): Effect.Effect<A, E> =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const root = yield* directory
-        const store = kind.make(root)
-        yield* Effect.addFinalizer(() => store.close)
-        return yield* program(root, store)
-      })
-    )
-
   describe(`recovery over ${kind.name}`, () => {
     it.live("a turn that was left is continued by its driver under the same ids [RT-028, RT-170, RT-171, RT-174]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(
@@ -101,7 +89,7 @@ for (const kind of stores) {
     it.live(
       "a driver without recovery gets its turn interrupted, the queue is held, the question withdrawn [RT-170, RT-172, RT-263]",
       () =>
-        scene((root, store) =>
+        scene(kind, (root, store) =>
           Effect.gen(function* () {
             const first = yield* openRuntime(store, programmable({ turn: (s) => ask(s, []) }))
             const session = yield* first.run(create(root))
@@ -136,7 +124,7 @@ for (const kind of stores) {
     it.live(
       "a pending ask stays pending under its id and is answered once to the continued turn [RT-171, RT-261]",
       () =>
-        scene((root, store) =>
+        scene(kind, (root, store) =>
           Effect.gen(function* () {
             const first = yield* openRuntime(store, programmable({ turn: (s) => ask(s, []) }))
             const session = yield* first.run(create(root))
@@ -177,7 +165,7 @@ for (const kind of stores) {
     )
 
     it.live("a turn that waits to be continued can be cancelled or left again [RT-028, RT-162, RT-168]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(store, programmable({ turn: () => held.pass }))
@@ -204,7 +192,7 @@ for (const kind of stores) {
     )
 
     it.live("an ask that the continued turn does not offer again is withdrawn [RT-263]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const first = yield* openRuntime(store, programmable({ turn: (s) => ask(s, []) }))
           const session = yield* first.run(create(root))
@@ -225,7 +213,7 @@ for (const kind of stores) {
     )
 
     it.live("a turn that waited for its place is run, its turn-start is not repeated [RT-171]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(store, programmable({ turn: () => held.pass }), { maxActiveTurns: 1 })
@@ -250,7 +238,7 @@ for (const kind of stores) {
     )
 
     it.live("with recover opened only the opened session is settled, whatever its driver could do [RT-175]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(store, programmable({ turn: () => held.pass }))
@@ -275,7 +263,7 @@ for (const kind of stores) {
     )
 
     it.live("only sessions of the same owner are taken up [RT-170]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(store, programmable({ turn: () => held.pass }), { owner: "host-a" })
@@ -296,7 +284,7 @@ for (const kind of stores) {
     )
 
     it.live("a turn taken up three times without progress is given up [RUN-523]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(store, programmable({ turn: () => held.pass }))
@@ -329,7 +317,7 @@ for (const kind of stores) {
     it.live(
       "another runtime's session is taken over after its lease, and the former owner writes nothing more [RT-026, RT-130, RT-131, RT-132, RT-134]",
       () =>
-        scene((root, store) =>
+        scene(kind, (root, store) =>
           Effect.gen(function* () {
             const go = Deferred.makeUnsafe<void>()
             const held = gate()

@@ -1,25 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { create, directory, gate, openRuntime, outcome, programmable, start, stores } from "./Kit.ts"
+import { create, gate, openRuntime, outcome, programmable, scene, start, stores } from "./Kit.ts"
 
 const queued = { delivery: "queue" }
 
 for (const kind of stores) {
-  const scene = <A, E>(
-    program: (root: string, store: ReturnType<typeof kind.make>) => Effect.Effect<A, E, never>
-  ): Effect.Effect<A, E> =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const root = yield* directory
-        const store = kind.make(root)
-        yield* Effect.addFinalizer(() => store.close)
-        return yield* program(root, store)
-      })
-    )
-
   describe(`start-up over ${kind.name}`, () => {
     it.live("a receipt that is still steering becomes uncertain; another owner's stays [RT-088]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(store, programmable({ turn: () => held.pass }), { owner: "a" })
@@ -56,7 +44,7 @@ for (const kind of stores) {
     )
 
     it.live("an idle session with an unheld queue starts its first entry, a held one does not [RT-119] [RT-112]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(store, programmable({ turn: () => held.pass }))
@@ -97,7 +85,7 @@ for (const kind of stores) {
     )
 
     it.live("a harness that does not answer holds up no other session's recovery [RT-173] [RT-022]", () =>
-      scene((root, store) =>
+      scene(kind, (root, store) =>
         Effect.gen(function* () {
           const held = gate()
           const first = yield* openRuntime(store, programmable({ turn: () => held.pass }), {

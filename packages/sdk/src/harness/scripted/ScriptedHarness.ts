@@ -19,7 +19,7 @@ import type {
   SessionConfigUpdate
 } from "@tackroom/protocol/events"
 import type { Scenario } from "@tackroom/protocol/scenario"
-import { Cause, Deferred, Effect, Fiber, Queue, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { builtInScenarios, scriptedModelId, scriptProvider } from "../../scenario/index.ts"
 import { noCapabilities } from "../Capabilities.ts"
 import {
@@ -27,11 +27,11 @@ import {
   type HarnessDriver,
   type HarnessFactory,
   type HarnessItem,
-  makeBarrier,
   type ModelOption,
   type TurnInput,
   TurnLost
 } from "../Harness.ts"
+import { makeTurnFibers, type TurnOutput } from "../TurnFibers.ts"
 import { type Fixture, playFixture } from "./Fixture.ts"
 import { applyEvent, copyProgress, emptyProgress, type Progress } from "./Progress.ts"
 import { playTurn, textOfPrompt } from "./TurnPlayer.ts"
@@ -49,8 +49,6 @@ export interface ScriptedOptions {
 const id = "scripted"
 const access = "native"
 
-/** Items between the player and the runtime; a full queue holds the player back. */
-const queueCapacity = 256
 const pageSize = 1000
 /** Sessions whose standing is kept between turns; one beyond these is read again from its journal. */
 const keptSessions = 1024
@@ -72,13 +70,6 @@ const choicesOf = (options: ScriptedOptions): ReadonlyArray<Choice> => {
   return [...own, ...builtInScenarios.filter((entry) => !own.some((choice) => choice.id === entry.id))]
 }
 
-interface ActiveTurn {
-  fiber: Fiber.Fiber<void> | undefined
-  readonly steered: Array<PromptInput>
-  cancelling: boolean
-  closing: boolean
-}
-
 const modeOf = (turn: TurnInput): "ask" | "auto" | "full" => {
   const order = ["ask", "auto", "full"] as const
   const wanted = order.find((mode) => mode === (turn.prompt.permissionMode ?? turn.config.permissionMode)) ?? "auto"
@@ -95,7 +86,9 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
   const choices = choicesOf(options)
   const { journal } = context
   const speed = options.speed ?? 1
-  const active = new Map<string, ActiveTurn>()
+  const turns = makeTurnFibers()
+  /** What was steered into a running turn and not taken up yet. */
+  const steered = new Map<string, Array<PromptInput>>()
   const kept = new Map<string, { readonly cursor: number; readonly progress: Progress }>()
   const configs = new Map<string, SessionConfig>()
 
@@ -164,12 +157,8 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
     return { choice: findModel(model.modelID), name: model.modelID, fromStart: false }
   }
 
-  const perform = Effect.fnUntraced(function* (
-    turn: TurnInput,
-    queue: Queue.Queue<HarnessItem, HarnessError | Cause.Done>,
-    running: ActiveTurn,
-    resumed: boolean
-  ) {
+  const perform = Effect.fnUntraced(function* (turn: TurnInput, output: TurnOutput, resumed: boolean) {
+    const { close: closing, durable } = output
     configs.set(turn.binding.sessionId, turn.config)
     const progress = yield* Effect.mapError(
       standing(turn),
@@ -182,13 +171,7 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
     )
     const emit = (...events: ReadonlyArray<HarnessEvent>): Effect.Effect<void> => {
       for (const event of events) applyEvent(progress, event, turn.turnId)
-      return Effect.asVoid(Queue.offerAll(queue, events))
-    }
-    const durable = Effect.flatMap(makeBarrier, (barrier) =>
-      Effect.andThen(Queue.offer(queue, barrier), Deferred.await(barrier.committed))
-    )
-    const closing = (): void => {
-      running.closing = true
+      return output.emit(events)
     }
     if (resumed) {
       yield* emit({
@@ -224,44 +207,14 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
       scenario: choice.scenario,
       fromStart,
       mode: modeOf(turn),
-      takeSteered: () => running.steered.splice(0)
+      takeSteered: () => steered.get(turn.turnId)?.splice(0) ?? []
     })
   })
 
-  const cancelled = (turn: TurnInput): HarnessEvent => ({
-    type: "cancelled",
-    sessionId: turn.binding.sessionId,
-    assistantMessageId: turn.assistantMessageId,
-    reason: "requested"
-  })
-
   const start = (turn: TurnInput, resumed: boolean): Stream.Stream<HarnessItem, HarnessError> =>
-    Stream.unwrap(
-      Effect.gen(function* () {
-        const queue = yield* Queue.bounded<HarnessItem, HarnessError | Cause.Done>(queueCapacity)
-        const running: ActiveTurn = { fiber: undefined, steered: [], cancelling: false, closing: false }
-        const finished = (cause: Cause.Cause<HarnessError>) => {
-          if (!Cause.hasInterrupts(cause)) return Queue.failCause(queue, cause)
-          // Interrupted without a cancel: the runtime is closing, and the turn stays open in the journal.
-          const acknowledged = running.cancelling && !running.closing
-          return Effect.andThen(acknowledged ? Queue.offer(queue, cancelled(turn)) : Effect.void, Queue.end(queue))
-        }
-        active.set(turn.turnId, running)
-        // At once: a fiber that is interrupted before its first step would end nothing.
-        running.fiber = yield* Effect.forkScoped(
-          Effect.uninterruptibleMask((restore) =>
-            restore(perform(turn, queue, running, resumed)).pipe(
-              Effect.matchCauseEffect({ onFailure: finished, onSuccess: () => Queue.end(queue) }),
-              Effect.asVoid
-            )
-          ),
-          { startImmediately: true }
-        )
-        // Runs before the fiber is interrupted: with nobody left to read, nothing waits for room.
-        yield* Effect.addFinalizer(() => Queue.shutdown(queue))
-        return Stream.fromQueue(queue).pipe(Stream.ensuring(Effect.sync(() => active.delete(turn.turnId))))
-      })
-    )
+    turns
+      .run(turn, (output) => perform(turn, output, resumed))
+      .pipe(Stream.ensuring(Effect.sync(() => steered.delete(turn.turnId))))
 
   const commands: ReadonlyArray<Command> = choices.map((choice) => ({
     name: choice.id,
@@ -315,19 +268,15 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
     steer: (turn, prompt) =>
       Effect.suspend((): Effect.Effect<"taken" | "no_active_turn" | "declined", UnsupportedOperation> => {
         if (options.fixture !== undefined) return new UnsupportedOperation({ harness: id, operation: "steer" })
-        const running = active.get(turn.turnId)
-        if (running === undefined || running.closing) return Effect.succeed("no_active_turn")
-        if (running.cancelling) return Effect.succeed("declined")
-        running.steered.push(prompt)
+        const state = turns.state(turn.turnId)
+        if (state === "none" || state === "closing") return Effect.succeed("no_active_turn")
+        if (state === "cancelled") return Effect.succeed("declined")
+        const waiting = steered.get(turn.turnId)
+        if (waiting === undefined) steered.set(turn.turnId, [prompt])
+        else waiting.push(prompt)
         return Effect.succeed("taken")
       }),
-    cancel: (turn) =>
-      Effect.suspend(() => {
-        const running = active.get(turn.turnId)
-        if (running?.fiber === undefined || running.closing) return Effect.succeed("idle" as const)
-        running.cancelling = true
-        return Effect.as(Fiber.interrupt(running.fiber), "acknowledged" as const)
-      }),
+    cancel: (turn) => turns.cancel(turn.turnId),
     configure: (binding, update) =>
       Effect.suspend(() => {
         const model = update.model?.modelID
@@ -353,7 +302,7 @@ const make = (options: ScriptedOptions, context: HarnessContext): HarnessDriver 
         configs.delete(binding.sessionId)
         kept.delete(binding.sessionId)
       }),
-    health: () => Effect.succeed({ status: "ok", sessions: active.size, message: "scripted" })
+    health: () => Effect.succeed({ status: "ok", sessions: turns.size(), message: "scripted" })
   }
 }
 
