@@ -31,6 +31,8 @@ export interface HarnessPeer {
   readonly tool?: HarnessScene
   /** Asks at least one permission; allowed or denied, the turn ends. */
   readonly permission?: HarnessScene
+  /** Asks at least two permissions that are pending together. */
+  readonly parallel?: HarnessScene
   /** Asks a question; answered, the turn completes. */
   readonly question?: HarnessScene
   /** Works until it is cancelled, for a second at least. */

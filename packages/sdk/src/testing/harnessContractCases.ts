@@ -1,153 +1,25 @@
 /** The cases of the driver contract, over the real runtime. */
 import type { Envelope } from "@tackroom/protocol/events"
 import { isTerminalType } from "@tackroom/protocol/events"
-import { Data, Deferred, Effect, Stream, type Scope } from "effect"
+import { Effect } from "effect"
 import type { HarnessCapabilities } from "../harness/Capabilities.ts"
-import { Barrier, type HarnessDriver, type HarnessFactory, type HarnessItem } from "../harness/Harness.ts"
-import { HarnessRegistry } from "../runtime/HarnessRegistry.ts"
-import { AgentRuntime, type RuntimeServices } from "../runtime/AgentRuntime.ts"
+import type { HarnessFactory } from "../harness/Harness.ts"
+import { Config } from "../runtime/Config.ts"
 import { Events } from "../runtime/Events.ts"
-import { Interactions, type Response } from "../runtime/Interactions.ts"
+import { Interactions } from "../runtime/Interactions.ts"
 import { openInputOf } from "../runtime/NativeSessions.ts"
 import { Sessions } from "../runtime/Sessions.ts"
 import { isEnvelope } from "../runtime/Subscriptions.ts"
 import { Turns } from "../runtime/Turns.ts"
-import type { RuntimeStore } from "../store/RuntimeStore.ts"
-import type { HarnessCase, HarnessKitOptions, HarnessPeer, HarnessScene, HarnessVerdict } from "./harnessContract.ts"
+import type { HarnessCase, HarnessKitOptions, HarnessPeer, HarnessScene } from "./harnessContract.ts"
+import { crashCases } from "./harnessContractCrashes.ts"
+import { Broken, check, declared, makeBench, skip } from "./harnessContractKit.ts"
 
-class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
-
-const check = (holds: boolean, message: string): Effect.Effect<void, Broken> =>
-  holds ? Effect.void : Effect.fail(new Broken({ message }))
-
-const pass: HarnessVerdict = { verdict: "pass" }
-const skip = (reason: string): HarnessVerdict => ({ verdict: "skip", reason })
-
-/** Records what each turn's stream emits, and whether it ended. */
-const recording = (factory: HarnessFactory) => {
-  const items: Array<Exclude<HarnessItem, Barrier>> = []
-  const counts = { runs: 0 }
-  const over = Deferred.makeUnsafe<void>()
-  const listen = <E>(stream: Stream.Stream<HarnessItem, E>): Stream.Stream<HarnessItem, E> => {
-    counts.runs += 1
-    return stream.pipe(
-      Stream.tap((item) =>
-        Effect.sync(() => {
-          if (!(item instanceof Barrier)) items.push(item)
-        })
-      ),
-      Stream.onEnd(Deferred.succeed(over, undefined))
-    )
-  }
-  const recorded: HarnessFactory = {
-    ...factory,
-    make: (context) =>
-      Effect.map(factory.make(context), (driver): HarnessDriver => ({
-        ...driver,
-        runTurn: (turn) => listen(driver.runTurn(turn)),
-        recoverTurn: (turn) => listen(driver.recoverTurn(turn))
-      }))
-  }
-  return { factory: recorded, items, counts, over: Deferred.await(over) }
-}
-
-type Recorder = ReturnType<typeof recording>
-
-interface Scene {
-  readonly store: RuntimeStore
-  readonly recorder: Recorder
-  readonly capabilities: HarnessCapabilities
-  readonly driver: HarnessDriver
-}
-
-/** The bound of every case; a driver that hangs fails. */
-const caseMs = 30_000
-
+/** The cases of one harness. */
 export const harnessCases = (factory: HarnessFactory, options: HarnessKitOptions): ReadonlyArray<HarnessCase> => {
   const { directory, peer } = options
-  const ref = { id: factory.id, access: factory.access }
-
-  const inRuntime = <A, E>(
-    store: RuntimeStore,
-    recorder: Recorder,
-    program: (scene: Scene) => Effect.Effect<A, E, RuntimeServices | Scope.Scope>
-  ) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        yield* Effect.flatMap(Effect.service(AgentRuntime), (life) => life.ready)
-        const driver = yield* Effect.flatMap(Effect.service(HarnessRegistry), (registry) => registry.driver(ref))
-        const capabilities = yield* driver.capabilities({ directory })
-        return yield* program({ store, recorder, capabilities, driver })
-      })
-    ).pipe(Effect.provide(AgentRuntime.layer({ store, harnesses: [recorder.factory] })))
-
-  const make = (
-    id: string,
-    title: string,
-    program: (scene: Scene) => Effect.Effect<HarnessVerdict | void, unknown, RuntimeServices | Scope.Scope>,
-    requires?: keyof HarnessCapabilities
-  ): HarnessCase => ({
-    id,
-    title: `${title} [${id}]`,
-    ...(requires === undefined ? {} : { requires }),
-    run: () =>
-      Effect.runPromise(
-        Effect.gen(function* () {
-          const store = options.makeStore()
-          const result = yield* inRuntime(store, recording(factory), (scene) =>
-            requires !== undefined && !declared(scene.capabilities, requires)
-              ? Effect.succeed(skip(`${requires} is not declared`))
-              : program(scene)
-          ).pipe(
-            Effect.timeoutOrElse({
-              duration: caseMs,
-              orElse: () => Effect.fail(new Broken({ message: `not done after ${caseMs} ms` }))
-            }),
-            Effect.ensuring(store.close)
-          )
-          return result ?? pass
-        })
-      )
-  })
-
-  const create = (scene: HarnessScene, id?: string) =>
-    Effect.flatMap(Effect.service(Sessions), (sessions) =>
-      sessions.create({ directory, harness: ref, ...scene.session, ...(id === undefined ? {} : { id }) })
-    )
-
-  const start = (sessionId: string, scene: HarnessScene, messageId = "kit-1") =>
-    Effect.flatMap(Effect.service(Turns), (turns) => turns.start({ sessionId, messageId, text: scene.prompt }))
-
-  const wait = (sessionId: string, messageId = "kit-1") =>
-    Effect.flatMap(Effect.service(Turns), (turns) => turns.wait(sessionId, messageId))
-
-  const journal = (sessionId: string) =>
-    Effect.map(
-      Effect.flatMap(Effect.service(Events), (events) => events.read(sessionId, { limit: 1000 })),
-      (page) => page.events
-    )
-
-  /** Answers every ask of the session, in the order asked for, until the turn ends. */
-  const answering = (sessionId: string, response: (index: number) => Response) =>
-    Effect.gen(function* () {
-      const events = yield* Events
-      const interactions = yield* Interactions
-      const subscription = events.subscribe({ sessionId, after: 0 })
-      const asked: Array<string> = []
-      while (true) {
-        const item = yield* subscription.next
-        if (item === undefined || !isEnvelope(item)) continue
-        const { payload } = item
-        if (isTerminalType(payload.type)) break
-        if (payload.type !== "permission-request" && payload.type !== "question") continue
-        const row = yield* interactions.row(payload.requestId)
-        if (row?.state !== "pending") continue
-        asked.push(payload.requestId)
-        yield* interactions.respond(payload.requestId, response(asked.length - 1))
-      }
-      yield* subscription.close
-      return asked
-    })
+  const bench = makeBench(factory, options)
+  const { answering, create, journal, make, start, wait } = bench
 
   const terminals = (events: ReadonlyArray<Envelope>, turnId: string | undefined): number =>
     events.filter((event) => event.turnId === turnId && isTerminalType(event.payload.type)).length
@@ -281,7 +153,7 @@ export const harnessCases = (factory: HarnessFactory, options: HarnessKitOptions
         () =>
           Effect.gen(function* () {
             const scene = peer.permission
-            if (scene === undefined) return yield* new Broken({ message: "permissions are declared without a scene" })
+            if (scene === undefined) return skip("HRN-002 misses the scene")
             const session = yield* create(scene)
             const admission = yield* start(session.id, scene)
             const asked = yield* answering(session.id, () => ({ decision }))
@@ -301,7 +173,7 @@ export const harnessCases = (factory: HarnessFactory, options: HarnessKitOptions
       () =>
         Effect.gen(function* () {
           const scene = peer.question
-          if (scene === undefined) return yield* new Broken({ message: "questions are declared without a scene" })
+          if (scene === undefined) return skip("HRN-002 misses the scene")
           const interactions = yield* Interactions
           const session = yield* create(scene)
           yield* start(session.id, scene)
@@ -377,6 +249,110 @@ export const harnessCases = (factory: HarnessFactory, options: HarnessKitOptions
         yield* check(outcome.status === "failed", `the turn ended ${outcome.status}`)
       })
     ),
+    make(
+      "HRN-070",
+      "asks that are pending together are answered in reverse, each as it was asked",
+      () =>
+        Effect.gen(function* () {
+          const scene = peer.parallel
+          if (scene === undefined) return skip("the peer asks for one thing at a time")
+          const interactions = yield* Interactions
+          const events = yield* Events
+          const session = yield* create(scene)
+          const subscription = events.subscribe({ sessionId: session.id, after: 0 })
+          const admission = yield* start(session.id, scene)
+          const asked: Array<string> = []
+          while (asked.length < 2) {
+            const item = yield* subscription.next
+            if (item !== undefined && isEnvelope(item) && item.payload.type === "permission-request") {
+              asked.push(item.payload.requestId)
+            }
+          }
+          yield* subscription.close
+          for (const [i, id] of asked.toReversed().entries()) {
+            yield* interactions.respond(id, { decision: i === 0 ? "allow_once" : "deny" })
+          }
+          yield* answering(session.id, () => ({ decision: "allow_once" }))
+          yield* wait(session.id)
+          const all = yield* journal(session.id)
+          yield* check(terminals(all, admission.turnId) === 1, "not exactly one terminal event")
+          const decisions = all.flatMap(({ payload }) =>
+            payload.type === "permission-resolved" && asked.includes(payload.requestId)
+              ? [[payload.requestId, payload.decision] as const]
+              : []
+          )
+          yield* check(
+            asked.every((id, i) => decisions.some((made) => made[0] === id && (made[1] === "deny") === (i === 0))),
+            "an answer went to another ask"
+          )
+        }),
+      "permissions"
+    ),
+    make(
+      "HRN-070",
+      "a message steered into a running turn is taken or refused, never lost",
+      () =>
+        Effect.gen(function* () {
+          const scene = peer.long
+          if (scene === undefined) return skip("the peer has no long scene")
+          const turns = yield* Turns
+          const session = yield* create(scene)
+          yield* start(session.id, scene)
+          const steered = yield* turns.start({
+            sessionId: session.id,
+            messageId: "kit-steer",
+            text: "and this",
+            delivery: "steer"
+          })
+          yield* turns.abort(session.id)
+          yield* wait(session.id)
+          const receipt = yield* Effect.flatMap(Effect.service(Sessions), (sessions) =>
+            sessions.receipt(session.id, "kit-steer")
+          )
+          const kept = steered.delivery === "steer" ? ["steered", "uncertain"] : ["queued", "admitted", "settled"]
+          yield* check(kept.includes(receipt.state), `the message is ${receipt.state} after ${steered.delivery}`)
+        }),
+      "steer"
+    ),
+    make(
+      "HRN-018",
+      "a change of the model is accepted with the config it makes, or refused",
+      ({ driver }) =>
+        Effect.gen(function* () {
+          const config = yield* Config
+          const session = yield* create(peer.hello)
+          const [model] = yield* driver.models(directory)
+          if (model === undefined) return skip("the harness lists no model")
+          const { modelID, providerID } = model
+          const changed = yield* Effect.result(config.update(session.id, { model: { modelID, providerID } }))
+          if (changed._tag === "Failure") {
+            return yield* check(changed.failure._tag !== "Internal", "the change failed without a reason")
+          }
+          yield* check(changed.success.model?.modelID === modelID, "the answer names another model")
+          const read = yield* config.read(session.id)
+          yield* check(read.model?.modelID === modelID, "the change was not kept")
+        }),
+      "models"
+    ),
+    make("HRN-042", "opened and closed again and again it stays as it was", ({ driver, recorder }) =>
+      Effect.gen(function* () {
+        const sessions = yield* Sessions
+        const session = yield* create(peer.hello)
+        yield* start(session.id, peer.hello)
+        yield* wait(session.id)
+        yield* recorder.idle
+        const before = yield* driver.health(directory)
+        for (let cycle = 0; cycle < 20; cycle++) {
+          yield* sessions.close(session.id)
+          yield* start(session.id, peer.hello, `kit-cycle-${cycle}`)
+          yield* wait(session.id, `kit-cycle-${cycle}`)
+        }
+        yield* recorder.idle
+        const after = yield* driver.health(directory)
+        yield* check((after.sessions ?? 0) <= (before.sessions ?? 0), "something of a closed session is left")
+      })
+    ),
+    ...crashCases(bench, peer),
     make("HRN-011", "health is told without starting anything", ({ driver, recorder }) =>
       Effect.gen(function* () {
         const health = yield* driver.health(directory)
@@ -385,10 +361,4 @@ export const harnessCases = (factory: HarnessFactory, options: HarnessKitOptions
       })
     )
   ]
-}
-
-/** Whether a capability is declared. */
-const declared = (capabilities: HarnessCapabilities, name: keyof HarnessCapabilities): boolean => {
-  const value = capabilities[name]
-  return value !== false && value !== "none" && value !== "unsupported"
 }
