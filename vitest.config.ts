@@ -1,8 +1,13 @@
+import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
 /** Makes every connection that leaves this machine fail the test. */
 const loopback = fileURLToPath(new URL("test/setup/loopback.ts", import.meta.url))
+
+/** The program as people run it; from source where nothing is built. `pnpm test` builds first. */
+const built = fileURLToPath(new URL("packages/host/dist/bin/tackroom.mjs", import.meta.url))
+const program = existsSync(built) ? { TACKROOM_E2E_HOST: built } : {}
 
 /** A file for the JSON report beside the usual one; `.ci/run` counts from it. */
 const report = process.env["TACKROOM_TEST_REPORT"]
@@ -17,12 +22,14 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     passWithNoTests: true,
+    // Half of the files wait for processes of their own most of the time.
+    maxWorkers: 2,
     reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
     projects: [
       project("protocol", "packages/protocol"),
       project("sdk", "packages/sdk"),
       project("host", "packages/host"),
-      project("e2e", "test/e2e", { include: ["**/*.test.ts"], testTimeout: 120_000 })
+      project("e2e", "test/e2e", { include: ["**/*.test.ts"], testTimeout: 120_000, env: program })
     ]
   }
 })

@@ -42,7 +42,8 @@ const keyVariables: Readonly<Record<string, string>> = { openai: "OPENAI_API_KEY
 const liveModel = (): LiveModel | undefined => {
   if (values.model === undefined) return undefined
   const slash = values.model.indexOf("/")
-  if (slash < 1 || slash === values.model.length - 1) return fail("--model is CONNECTION/MODEL, as in openai/gpt-5-mini")
+  if (slash < 1 || slash === values.model.length - 1)
+    return fail("--model is CONNECTION/MODEL, as in openai/gpt-5-mini")
   const connection = values.model.slice(0, slash)
   const baseUrl = values["base-url"]
   const vendor = keyVariables[connection]

@@ -75,8 +75,8 @@ export interface RawHostOptions {
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
   readonly deadlineMs?: number
-  /** The user id it runs as, where the test is root. */
-  readonly user?: number
+  /** A program and its arguments that the host is started through. */
+  readonly wrapper?: ReadonlyArray<string>
 }
 
 const source = fileURLToPath(new URL("../../../packages/host/src/cli.ts", import.meta.url))
@@ -86,17 +86,14 @@ export const hostProgram = process.env["TACKROOM_E2E_HOST"] ?? source
 
 /** Starts the host with a configuration (JSON text, or `@` and a path). */
 export const startHost = (configuration: string, options: RawHostOptions): RawHost => {
-  const [command = process.execPath, ...args] = options.command ?? [
-    process.execPath,
-    hostProgram,
-    "harness-stdio",
-    configuration
+  const [command = process.execPath, ...args] = [
+    ...(options.wrapper ?? []),
+    ...(options.command ?? [process.execPath, hostProgram, "harness-stdio", configuration])
   ]
   const child = spawn(command, args, {
     stdio: ["pipe", "pipe", "pipe"],
     cwd: options.cwd,
-    env: { ...options.env },
-    ...(options.user === undefined ? {} : { uid: options.user, gid: options.user })
+    env: { ...options.env }
   })
   const answers: Array<Answer> = []
   const lines: Array<string> = []

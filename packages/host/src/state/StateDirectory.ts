@@ -66,20 +66,30 @@ const attempt = <A>(at: string, work: () => A): Effect.Effect<A, StartupFailed> 
     catch: (cause) => (cause instanceof StartupFailed ? cause : failed("state_dir", at, messageOf(cause)))
   })
 
+/** What a host keeps in its state directory; nothing else in it is ever touched. */
+const isOwn = (name: string): boolean =>
+  name === "tmp" ||
+  /^(?:host\.(?:lock|json|key)|sdk-agents\.sqlite|agent-runtime\.db)(?:-wal|-shm|-journal|\.new)?$/.test(name)
+
 /**
- * Why a directory that exists must be left as it is, if so. What is in `tmp/` is deleted at start, so it has to be a host's:
- * no host puts anything there before `host.key` exists. Reads only.
+ * Why a directory that exists must be left as it is, if so. A host makes its directory private and deletes what is in
+ * `tmp/`: so a directory that holds anything else has to be private already, and its `tmp/` empty or a host's (no host puts
+ * anything there before `host.key` exists). Reads only.
  */
 export const objection = (root: string): string | undefined => {
   if (path.dirname(root) === root) return "it is the root of a file system"
   if (fs.existsSync(path.join(root, "host.key"))) return undefined
+  const others = fs.readdirSync(root).filter((name) => !isOwn(name))
+  if (others.length > 0 && (fs.statSync(root).mode & 0o077) !== 0) {
+    return "it holds other files and is open to other users; name a directory of its own, or make it private first"
+  }
   const temporary = path.join(root, "tmp")
   const found = fs.lstatSync(temporary, { throwIfNoEntry: false })
   if (found === undefined || (found.isDirectory() && fs.readdirSync(temporary).length === 0)) return undefined
   return "its tmp is in use, and not by a host"
 }
 
-/** Makes the directory, tightens what is looser than 0700 and 0600, and proves that it can be written. */
+/** Makes the directory, tightens what of the host's own is looser than 0700 and 0600, and proves that it can be written. */
 const prepare = (directory: string): string => {
   if (!path.isAbsolute(directory)) throw failed("state_dir", directory, "the path is not absolute")
   fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -92,6 +102,7 @@ const prepare = (directory: string): string => {
   if (reason !== undefined) throw failed("state_dir", root, reason)
   if ((stat.mode & 0o077) !== 0) fs.chmodSync(root, 0o700)
   for (const entry of fs.readdirSync(root, { withFileTypes: true })) {
+    if (!isOwn(entry.name)) continue
     const at = path.join(root, entry.name)
     if (entry.isFile() && (fs.statSync(at).mode & 0o077) !== 0) fs.chmodSync(at, 0o600)
     if (entry.isDirectory() && (fs.statSync(at).mode & 0o077) !== 0) fs.chmodSync(at, 0o700)

@@ -128,7 +128,7 @@ describe("recovery", () => {
         const state = yield* ended(again)
         assert.strictEqual(state.status, "completed")
         const events = yield* journal(again)
-        const [unknown] = ofType(events, "tool-status").filter((event) => event["status"] === "uncertain")
+        const unknown = ofType(events, "tool-status").find((event) => event["status"] === "uncertain")
         assert.include(unknown?.["metadata"], { tool: "shell__run", outcome: "unknown" })
         assert.lengthOf(
           ofType(events, "tool-status").filter(

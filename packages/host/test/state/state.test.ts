@@ -2,7 +2,6 @@
 import { spawn } from "node:child_process"
 import {
   chmodSync,
-  existsSync,
   mkdirSync,
   readFileSync,
   readdirSync,
@@ -95,27 +94,37 @@ describe("configuration", () => {
 })
 
 describe("state directory", () => {
-  it.live("it and what is in it are private, looser modes are tightened [RUN-087]", () =>
+  it.live("it and what a host keeps in it are private, looser modes are tightened [RUN-087]", () =>
+    Effect.gen(function* () {
+      const { stateDir } = yield* folder
+      const before = yield* Effect.orDie(openHost({ stateDir }))
+      yield* before.close
+      const own = ["host.lock", "host.json", "host.key", "sdk-agents.sqlite", "agent-runtime.db", "tmp"]
+      writeFileSync(join(stateDir, "note"), "x")
+      for (const name of [...own, "note"]) chmodSync(join(stateDir, name), 0o755)
+      chmodSync(stateDir, 0o755)
+      const on = yield* Effect.orDie(openHost({ stateDir }))
+      assert.strictEqual(mode(stateDir), 0o700)
+      for (const name of own) assert.strictEqual(mode(join(stateDir, name)), name === "tmp" ? 0o700 : 0o600, name)
+      assert.strictEqual(mode(join(stateDir, "note")), 0o755, "not the host's")
+      assert.lengthOf(readFileSync(join(stateDir, "host.key")), 32)
+      yield* on.close
+    })
+  )
+
+  it.live("a directory with other files is used when it is private, and else left as it is [RUN-081, RUN-087]", () =>
     Effect.gen(function* () {
       const { stateDir } = yield* folder
       mkdirSync(join(stateDir, "old"), { recursive: true })
-      writeFileSync(join(stateDir, "note"), "x")
-      for (const [at, bits] of [
-        [stateDir, 0o755],
-        [join(stateDir, "old"), 0o777],
-        [join(stateDir, "note"), 0o644]
-      ] as const) {
-        chmodSync(at, bits)
-      }
+      chmodSync(stateDir, 0o755)
+      chmodSync(join(stateDir, "old"), 0o777)
+      const error = yield* Effect.flip(openHost({ stateDir }))
+      assert.strictEqual(error.reason, "state_dir")
+      assert.deepStrictEqual(readdirSync(stateDir), ["old"])
+      assert.deepStrictEqual([mode(stateDir), mode(join(stateDir, "old"))], [0o755, 0o777])
+      chmodSync(stateDir, 0o700)
       const on = yield* Effect.orDie(openHost({ stateDir }))
-      assert.strictEqual(mode(stateDir), 0o700)
-      for (const entry of readdirSync(stateDir, { withFileTypes: true })) {
-        assert.strictEqual(mode(join(stateDir, entry.name)), entry.isDirectory() ? 0o700 : 0o600, entry.name)
-      }
-      for (const name of ["host.lock", "host.json", "host.key", "sdk-agents.sqlite", "agent-runtime.db", "tmp"]) {
-        assert.isTrue(existsSync(join(stateDir, name)), name)
-      }
-      assert.lengthOf(readFileSync(join(stateDir, "host.key")), 32)
+      assert.strictEqual(mode(join(stateDir, "old")), 0o777)
       yield* on.close
     })
   )
