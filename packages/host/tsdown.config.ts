@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto"
 import { createRequire } from "node:module"
+import { resolve } from "node:path"
 import { defineConfig, type UserConfig } from "tsdown"
 
 // A host is started for every app that embeds one, so what a start costs counts (bench: cold-start). CommonJS and one
@@ -28,20 +30,24 @@ const callLater = {
 }
 
 /** What the program loads by subcommand is bundled by itself, so that none pays for another. */
-const parts: ReadonlyMap<string, string> = new Map([
-  ["../faces/Programs.ts", "./host.cjs"],
-  ["../tools/main.ts", "./tool-runner.cjs"]
-])
-
 const partsApart = {
   name: "parts-apart",
-  resolveId: (id: string) => {
-    const file = parts.get(id)
-    return file === undefined ? undefined : { id: file, external: true }
+  resolveId: (id: string) => (id === "./Parts.ts" ? resolve("src/command/BuiltParts.ts") : undefined)
+}
+
+/** Ends a part with a key of its content, and makes it ASCII: what `src/command/CodeCache.ts` needs. */
+const sealed = {
+  name: "sealed",
+  generateBundle: (_: unknown, bundle: Readonly<Record<string, { readonly type: string; code?: string }>>) => {
+    for (const chunk of Object.values(bundle)) {
+      if (chunk.type !== "chunk" || chunk.code === undefined) continue
+      const text = chunk.code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      chunk.code = `${text.trimEnd()}\n// part ${createHash("sha256").update(text).digest("hex")}\n`
+    }
   }
 }
 
-const program = (entry: UserConfig["entry"]): UserConfig => ({
+const program = (entry: Readonly<Record<string, string>>): UserConfig => ({
   entry,
   outDir: "dist/bin",
   format: "cjs",
@@ -64,6 +70,6 @@ const command = program({ tackroom: "src/cli.ts" })
 
 export default defineConfig([
   { ...command, clean: true, plugins: [callLater, partsApart] },
-  program({ host: "src/faces/Programs.ts" }),
-  program({ "tool-runner": "src/tools/main.ts" })
+  { ...program({ host: "src/faces/Programs.ts" }), plugins: [callLater, sealed] },
+  { ...program({ "tool-runner": "src/tools/main.ts" }), plugins: [callLater, sealed] }
 ])

@@ -5,6 +5,7 @@
  * A subcommand is loaded by a dynamic import, so that a tool runner does not pay for a model client.
  */
 import { builtIns, companions, later, parseCommand, type Command } from "./Command.ts"
+import { programs, toolRunner } from "./Parts.ts"
 import { version } from "./Version.ts"
 
 const usageCode = 2
@@ -60,7 +61,7 @@ const perform = async (command: Command): Promise<number> => {
     }
     case "Run": {
       const [{ headless }, { hostState }, os] = await Promise.all([
-        import("../faces/Programs.ts"),
+        programs("run"),
         import("./StateHome.ts"),
         import("node:os")
       ])
@@ -71,12 +72,12 @@ const perform = async (command: Command): Promise<number> => {
       const [config, ...rest] = command.args
       if (config === undefined || rest.length > 0)
         return complain("harness-stdio takes one argument, the configuration")
-      const { harnessStdio } = await import("../faces/Programs.ts")
+      const { harnessStdio } = await programs("harness-stdio")
       return harnessStdio(config, version())
     }
     case "ToolRunner": {
       if (command.args.length > 0) return complain("tool-runner takes no arguments")
-      const { runToolRunner } = await import("../tools/main.ts")
+      const { runToolRunner } = await toolRunner()
       return runToolRunner(version())
     }
     case "Later":
