@@ -128,7 +128,7 @@ export class Recovery extends Context.Service<
           mode: kind === "continue" ? "recover" : "run",
           fold
         })
-        const stored = yield* store.interactions({ turnId: turn.id })
+        const stored = yield* store.interactions({ sessionId: turn.sessionId, turnId: turn.id })
         for (const ask of stored) {
           const settled = Deferred.makeUnsafe<never>()
           active.asks.set(ask.nativeId, { row: ask, settled: settled as never, waiting: false })

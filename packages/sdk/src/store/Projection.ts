@@ -430,7 +430,7 @@ const usage = (
       sessionId: event.sessionId,
       turnId,
       sequence: event.seq,
-      ref: usageRef(observation),
+      ref: usageRef(observation, turnId),
       observation,
       cost
     }

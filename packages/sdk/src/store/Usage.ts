@@ -14,10 +14,10 @@ import type { UsageRow } from "./Tables.ts"
 const wholeSession = ""
 
 /** What reports and rounds of one kind are found by again; null when nothing refers to them. */
-export const usageRef = (observation: UsageRow["observation"]): string | null => {
+export const usageRef = (observation: UsageRow["observation"], turnId: string): string | null => {
   switch (observation?.kind) {
     case "round":
-      return `round:${observation.responseId}`
+      return `round:${turnId}:${observation.responseId}`
     case "cumulative":
       return `cumulative:${observation.nativeSessionId ?? ""}`
     case "delta":
@@ -44,10 +44,10 @@ const last = (tx: StoreTx, where: Partial<UsageRow>): Effect.Effect<UsageRow | u
 
 /** What a row adds; asked before the row is put. */
 const contribution = Effect.fnUntraced(function* (tx: StoreTx, row: UsageRow) {
-  const { observation, ref, sessionId, turnId } = row
+  const { observation, ref, sessionId } = row
   switch (observation?.kind) {
     case "round": {
-      const isRepeat = (observation.attempt ?? 1) > 1 || (yield* last(tx, { sessionId, turnId, ref })) !== undefined
+      const isRepeat = (observation.attempt ?? 1) > 1 || (yield* last(tx, { sessionId, ref })) !== undefined
       return isRepeat ? undefined : { ...nothing, rounds: 1 }
     }
     case "cumulative": {

@@ -16,7 +16,8 @@ export const makePoll = (publish: (wakeups: ReadonlyArray<Wakeup>) => void) => {
   let timer: NodeJS.Timeout | undefined
   let isWanted = false
 
-  const makeLook = (db: Connection): (() => void) => {
+  /** The statements are prepared once; a look starts from what is there when it is made. */
+  const prepareLooks = (db: Connection): (() => () => void) => {
     const version = db.prepare<[], number>("PRAGMA data_version").pluck()
     const newest = db.prepare<[], number>("SELECT coalesce(max(changed), 0) FROM tr_session").pluck()
     const moved = db
@@ -24,15 +25,17 @@ export const makePoll = (publish: (wakeups: ReadonlyArray<Wakeup>) => void) => {
         "SELECT id, head, changed FROM tr_session WHERE changed > ? ORDER BY changed"
       )
       .raw()
-    let seen = newest.get() ?? 0
-    let last = version.get()
     return () => {
-      const now = version.get()
-      if (now === last) return
-      const rows = moved.all(seen)
-      seen = rows.at(-1)?.[2] ?? seen
-      last = now
-      publish(rows.map(([id, head]) => ({ sessionId: fromPlainText(id), head })))
+      let seen = newest.get() ?? 0
+      let last = version.get()
+      return () => {
+        const now = version.get()
+        if (now === last) return
+        const rows = moved.all(seen)
+        seen = rows.at(-1)?.[2] ?? seen
+        last = now
+        publish(rows.map(([id, head]) => ({ sessionId: fromPlainText(id), head })))
+      }
     }
   }
 
@@ -46,8 +49,8 @@ export const makePoll = (publish: (wakeups: ReadonlyArray<Wakeup>) => void) => {
   }
 
   const run = (): void => {
-    if (!isWanted || timer !== undefined || connection === undefined) return
-    look = makeLook(connection)
+    if (!isWanted || timer !== undefined || makeLook === undefined) return
+    look = makeLook()
     timer = setInterval(tick, pollMs)
     timer.unref()
   }
@@ -59,10 +62,10 @@ export const makePoll = (publish: (wakeups: ReadonlyArray<Wakeup>) => void) => {
     look = undefined
   }
 
-  let connection: Connection | undefined
+  let makeLook: (() => () => void) | undefined
   return {
     attach: (db: Connection): void => {
-      connection = db
+      makeLook = prepareLooks(db)
       run()
     },
     start: (): void => {

@@ -252,7 +252,7 @@ CREATE INDEX tr_tombstone_open ON tr_tombstone (session_id) WHERE purged = 0;
 const usageTotals = `
 ALTER TABLE tr_usage ADD COLUMN ref TEXT;
 UPDATE tr_usage SET ref = CASE json_extract(observation, '$.kind')
-  WHEN 'round' THEN 'round:' || json_extract(observation, '$.responseId')
+  WHEN 'round' THEN 'round:' || turn_id || ':' || json_extract(observation, '$.responseId')
   WHEN 'cumulative' THEN 'cumulative:' || coalesce(json_extract(observation, '$.nativeSessionId'), '')
   WHEN 'delta' THEN 'delta:' || json_extract(observation, '$.providerObservationId')
 END;

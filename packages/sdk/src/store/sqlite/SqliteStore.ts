@@ -93,14 +93,15 @@ const whileBusy = <A, E>(
 }
 
 /** Reads on one snapshot; whatever a read would write is taken back. */
-const makeRead =
-  (db: Connection, rows: RowAccess, busyLimitMs: number): StoreBackend["read"] =>
-  <A, E>(program: (tx: StoreTx) => Effect.Effect<A, E>) =>
+const makeRead = (db: Connection, rows: RowAccess, busyLimitMs: number): StoreBackend["read"] => {
+  const begin = db.prepare("BEGIN")
+  const rollback = db.prepare("ROLLBACK")
+  return <A, E>(program: (tx: StoreTx) => Effect.Effect<A, E>) =>
     Effect.clockWith((clock) =>
       whileBusy(busyLimitMs, (): Effect.Effect<A, E | StoreFailure> => {
         if (!db.open) return Effect.fail(closed())
         try {
-          db.exec("BEGIN")
+          begin.run()
           rows.state.now = clock.currentTimeMillisUnsafe()
           const exit = runRows(() => program(rows.tx))
           const defect = defectOf(exit)
@@ -108,10 +109,11 @@ const makeRead =
         } catch (error) {
           return failing(error)
         } finally {
-          if (db.inTransaction) db.exec("ROLLBACK")
+          if (db.inTransaction) rollback.run()
         }
       })
     )
+}
 
 /** Removes what a crash left over: chunks without a row (RT-211), rows of deleted sessions (RT-051). */
 const tidy = Effect.fnUntraced(function* ({ commits, db, read }: Opened) {
