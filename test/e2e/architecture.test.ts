@@ -169,7 +169,7 @@ describe("who may import whom", () => {
           const target = specifier === undefined ? undefined : (resolveRelative(source, specifier) ?? specifier)
           const owner = target === undefined ? undefined : /^(.*?)\/internal\//.exec(target)?.[1]
           if (owner === undefined) return []
-          const test = owner.replace("/src/", "/test/")
+          const test = owner.replace(/\/src(?=\/|$)/, "/test")
           const near = source.path.startsWith(`${owner}/`) || source.path.startsWith(`${test}/`)
           return near ? [] : [`${source.path} imports ${specifier}`]
         })

@@ -18,11 +18,6 @@ import { answerStartupFailure } from "./stdio/StartupFailure.ts"
 import { levelFrom, makeStderrLog, type StderrLog } from "./stdio/StderrLog.ts"
 import { makeStdioFace } from "./stdio/StdioFace.ts"
 
-export const usage = `Usage: tackroom harness-stdio CONFIG
-
-Speaks the run protocol (JSON-RPC 2.0, one object per line) on stdin and stdout.
-CONFIG is the host configuration as JSON text, or @ and the absolute path of a file with it.`
-
 /** Time for the orderly end after the last answer; then what is left is ended with the process (RUN-524). */
 const endMs = 1_500
 

@@ -5,7 +5,6 @@
  * refuses it again.
  */
 export type LiveApi = "responses" | "chat-completions" | "anthropic"
-export type ProviderApi = LiveApi | "script"
 
 const vendorEndpoints: { readonly [api in LiveApi]: string | null } = {
   responses: "https://api.openai.com/v1",

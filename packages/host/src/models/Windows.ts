@@ -29,8 +29,6 @@ export const contextWindow = (model: string): number => {
 
 const charsPerToken = 4
 
-export const estimateTextTokens = (text: string): number => Math.ceil(text.length / charsPerToken)
-
 const messageChars = (message: ModelMessage): number => {
   switch (message.role) {
     case "user":
@@ -46,9 +44,6 @@ const messageChars = (message: ModelMessage): number => {
       return message.results.reduce((sum, result) => sum + result.text.length, 0)
   }
 }
-
-/** Tokens of one message, at four characters each. */
-export const estimateMessageTokens = (message: ModelMessage): number => Math.ceil(messageChars(message) / charsPerToken)
 
 /** Tokens of a whole request: instructions, messages and tool schemas. */
 export const estimateTokens = (request: ModelRequest): number => {

@@ -1,27 +1,36 @@
 /**
- * Tells waiting calls that a session moved: one counter per session, counted up by every committed event.
+ * Tells waiting calls that a session moved: one counter per session, counted up by every committed event, and one counted
+ * up only by those that a person waits for: a request to decide or answer, and the end of a turn.
  *
  * It owns no state of a run and promises nothing about what changed: a waiter looks again. A look that began before the
  * change sees a counter behind and does not wait.
  */
-import type { Envelope } from "@tackroom/protocol/events"
+import { isTerminalType, type Envelope, type EventType } from "@tackroom/protocol/events"
 import { Effect } from "effect"
 
-export interface Changes {
-  /** To be called for every committed event. */
-  readonly moved: (envelope: Envelope) => void
+/** One kind of change. */
+export interface Signal {
   /** The counter of a session; take it before looking. */
   readonly version: (sessionId: string) => number
   /** Completes when the session's counter is no longer `version`. */
   readonly since: (sessionId: string, version: number) => Effect.Effect<void>
 }
 
-export const make = (): Changes => {
+export interface Changes {
+  /** To be called for every committed event. */
+  readonly moved: (envelope: Envelope) => void
+  readonly any: Signal
+  readonly decisive: Signal
+}
+
+const asks: ReadonlySet<EventType> = new Set<EventType>(["permission-request", "question"])
+
+const makeSignal = (): Signal & { readonly count: (sessionId: string) => void } => {
   const versions = new Map<string, number>()
   const waiting = new Map<string, Set<() => void>>()
   const version = (sessionId: string) => versions.get(sessionId) ?? 0
   return {
-    moved: ({ sessionId }) => {
+    count: (sessionId) => {
       versions.set(sessionId, version(sessionId) + 1)
       const waiters = waiting.get(sessionId)
       if (waiters === undefined) return
@@ -44,5 +53,18 @@ export const make = (): Changes => {
           if (waiters.size === 0 && waiting.get(sessionId) === waiters) waiting.delete(sessionId)
         })
       })
+  }
+}
+
+export const make = (): Changes => {
+  const any = makeSignal()
+  const decisive = makeSignal()
+  return {
+    moved: ({ payload: { type }, sessionId }) => {
+      if (asks.has(type) || isTerminalType(type)) decisive.count(sessionId)
+      any.count(sessionId)
+    },
+    any,
+    decisive
   }
 }

@@ -17,7 +17,6 @@ import {
   type RunStartResult,
   type StartParams
 } from "@tackroom/protocol/run"
-import type { RuntimeError } from "@tackroom/protocol"
 import { Clock, Effect } from "effect"
 import { createHash } from "node:crypto"
 import type { Providers } from "../catalog/Providers.ts"
@@ -173,5 +172,3 @@ const withReceipt = <E extends NotFound | CredentialsMissing>(error: E): E => {
   const marked = fromErrorObject({ ...object, data: { ...object.data, receipt: "not_accepted" } })
   return (isRunError(marked) ? marked : error) as E
 }
-
-export type StartFailure = RunError | RuntimeError

@@ -239,5 +239,3 @@ const errorOf = (error: NonNullable<HostRun["error"]>): NonNullable<RunState["er
   "data" in error
     ? { message: error.message, kind: error.data.kind }
     : { message: error.message, ...(error.kind === undefined ? {} : { kind: error.kind }) }
-
-export type RunStates = ReturnType<typeof make>

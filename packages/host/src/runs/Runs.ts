@@ -54,15 +54,16 @@ export const make = (config: RunsConfig) => {
   const receipts = RunReceipts.make(config)
   const answers = Answers.make(config)
 
-  /** A look at the run, and the moment of the next one. */
+  /** A look at the run, and the moment of the next one. Without cursors no event is shown, and only few change the answer. */
   const wait = (params: RunWaitParams) => {
-    let seen = changes.version(params.sessionId)
+    const signal = params.cursors === undefined ? changes.decisive : changes.any
+    let seen = signal.version(params.sessionId)
     return {
       current: Effect.suspend(() => {
-        seen = changes.version(params.sessionId)
+        seen = signal.version(params.sessionId)
         return Effect.map(states.observe(params), ({ ready, state }) => ({ ready, result: state }))
       }),
-      changed: Effect.suspend(() => changes.since(params.sessionId, seen))
+      changed: Effect.suspend(() => signal.since(params.sessionId, seen))
     }
   }
 
@@ -87,13 +88,13 @@ export const make = (config: RunsConfig) => {
   })
 
   const events = (params: EventReadParams) => {
-    let seen = changes.version(params.sessionId)
+    let seen = changes.any.version(params.sessionId)
     return {
       current: Effect.suspend(() => {
-        seen = changes.version(params.sessionId)
+        seen = changes.any.version(params.sessionId)
         return Effect.map(readEvents(params), (result) => ({ ready: result.events.length > 0, result }))
       }),
-      changed: Effect.suspend(() => changes.since(params.sessionId, seen))
+      changed: Effect.suspend(() => changes.any.since(params.sessionId, seen))
     }
   }
 

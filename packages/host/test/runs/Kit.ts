@@ -16,14 +16,12 @@ import type {
   ParamsOf,
   ResultOf,
   RunError,
-  RunEvent,
   RunState
 } from "@tackroom/protocol/run"
-import { type Cause, Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { version as programVersion } from "../../src/command/Version.ts"
 import { embed, makePrepare } from "../../src/faces/stdio/Dispatch.ts"
 import * as Host from "../../src/Host.ts"
-import * as Configuration from "../../src/state/Configuration.ts"
 
 const program = fileURLToPath(new URL("../../src/cli.ts", import.meta.url))
 
@@ -308,6 +306,3 @@ export const failure = <A>(effect: Effect.Effect<A, RunError>) =>
 export const failed = (state: RunState, failure: Failure) => {
   assert.deepStrictEqual([state.status, state.failure], ["failed", failure])
 }
-
-export { Configuration }
-export type { Cause, RunEvent }

@@ -7,7 +7,6 @@ import { Deferred, Effect, Option, Queue, Stream } from "effect"
 import {
   Barrier,
   type HarnessContext,
-  type HarnessFactory,
   type PermissionAsk,
   type QuestionAsk,
   type TurnInput
@@ -134,8 +133,6 @@ export const admit = (journal: Journal, turnId: string, text: string, more?: Par
   )
   return turn
 }
-
-export const driverOf = (factory: HarnessFactory, context: HarnessContext) => factory.make(context)
 
 /**
  * Journals what a turn emits until it ends, or until `stop` says that this event was the last before the crash.

@@ -206,9 +206,9 @@ const open = (options: StdioFaceOptions, runFork: RunFork): StdioFace & { readon
       lanes.changed(entry)
       pump()
     }
-    // A change that is always there already must not keep the event loop.
-    if (fiber.pollUnsafe() !== undefined) setImmediate(changed)
-    else fiber.addObserver((exit) => (Exit.isSuccess(exit) ? changed() : undefined))
+    // Not at once: the change is told inside the commit that others wait for too, and a change that is always there already
+    // must not keep the event loop.
+    fiber.addObserver((exit) => (Exit.isSuccess(exit) ? void setImmediate(changed) : undefined))
   }
 
   const release = (request: Request): void => {
