@@ -8,7 +8,7 @@
  */
 import type { HarnessError } from "@tackroom/protocol"
 import type { HarnessEvent } from "@tackroom/protocol/events"
-import { Effect, Fiber, type Schema } from "effect"
+import { Deferred, Effect, Fiber, type Schema } from "effect"
 import { completed, dispatchRecord, notRun, problemEnd, type ToolCallsInput } from "./CallEvents.ts"
 import { answerQuestion, askQuestion, questionProblem, updatePlan, type Answered } from "./InternalTools.ts"
 import type { SessionSetup, SessionTool } from "./SessionSetup.ts"
@@ -66,6 +66,7 @@ export const runCalls = Effect.fnUntraced(function* (input: ToolCallsInput) {
 
   // Whatever needs a person is pending at once (AGT-004, AGT-180); each call then waits for its own.
   const jobs = yield* Effect.forEach(runnable, ({ call, tool }) => raise(input, call, tool))
+  for (const { raised } of jobs) if (raised !== undefined) yield* Deferred.await(raised)
   for (const batch of inBatches(jobs)) {
     yield* Effect.forEach(batch, (job) => runOne(input, job), { concurrency: parallelReads, discard: true })
   }
@@ -75,6 +76,8 @@ interface Job {
   readonly call: Call
   readonly tool: SessionTool
   readonly verdict?: Fiber.Fiber<Verdict, HarnessError>
+  /** The request for approval is in the journal. */
+  readonly raised?: Deferred.Deferred<void>
   readonly answer?: Fiber.Fiber<Answered, HarnessError>
 }
 
@@ -86,8 +89,11 @@ const raise = Effect.fnUntraced(function* (input: ToolCallsInput, call: Call, to
   if (!needsApproval(input.setup, tool)) return { call, tool } satisfies Job
   const changed = bindingMatters(input.setup, tool)
   if (changed && !call.noticed) yield* input.output.emit(bindingNotice(call, tool))
-  const verdict = yield* Effect.forkChild(askFor(input, call, tool, changed))
-  return { call, tool, verdict } satisfies Job
+  const raised = yield* Deferred.make<void>()
+  const verdict = yield* Effect.forkChild(
+    askFor(input, call, tool, changed, raised).pipe(Effect.ensuring(Deferred.succeed(raised, undefined)))
+  )
+  return { call, tool, verdict, raised } satisfies Job
 })
 
 /** Under `always` a person is asked anyway, and may allow the tool as it is now for the session (AGT-121). */
@@ -117,8 +123,15 @@ const inBatches = (jobs: ReadonlyArray<Job>): ReadonlyArray<ReadonlyArray<Job>> 
 }
 
 const askFor = Effect.fnUntraced(
-  function* (input: ToolCallsInput, call: Call, tool: SessionTool, bindingChanged: boolean) {
+  function* (
+    input: ToolCallsInput,
+    call: Call,
+    tool: SessionTool,
+    bindingChanged: boolean,
+    raised: Deferred.Deferred<void>
+  ) {
     const decision = yield* input.context.ask.permission({
+      raised,
       sessionId: input.setup.sessionId,
       turnId: input.turnId,
       nativeRequestId: call.callId,

@@ -80,6 +80,27 @@ describe("calls", () => {
       })
   )
 
+  it.live("no call is dispatched before every approval of its response was asked for [AGT-004]", () =>
+    Effect.gen(function* () {
+      const write = call("files.write", { path: "a", content: "a" })
+      const command = call("shell.run", { command: "true" })
+      const on = yield* stage({
+        scenario: [[write, write, command], done],
+        agent: { tools: ["files.write", "shell.run"], approvals: { mode: "only", tools: ["shell.run"] } }
+      })
+      yield* start(on)
+      const waiting = yield* interrupted(on)
+      yield* respond(on, waiting.interruptions[0]?.id ?? "", "once")
+      yield* ended(on)
+      const events = yield* journal(on)
+      const asked = ofType(events, "permission-request").map((event) => event.seq)
+      const dispatched = ofType(events, "tool-status").map((event) => event.seq)
+      assert.lengthOf(asked, 3)
+      assert.lengthOf(dispatched, 3)
+      assert.isBelow(Math.max(...asked), Math.min(...dispatched))
+    })
+  )
+
   it.live("neighbouring reads run at once, a call behind them waits for all of them [AGT-004]", () =>
     Effect.gen(function* () {
       const on = yield* stage({

@@ -59,6 +59,8 @@ export class Withdrawn extends Data.TaggedError("Withdrawn")<{ readonly reason: 
 export class TurnLost extends Data.TaggedError("TurnLost")<{ readonly message: string }> {}
 
 export interface PermissionAsk {
+  /** Completed once the request is in the journal, or will never be: so that asks of one response are raised together. */
+  readonly raised?: Deferred.Deferred<void>
   readonly tool: string
   readonly title?: string
   readonly arguments?: Schema.Json

@@ -244,12 +244,13 @@ export class Asks extends Context.Service<
         })
 
       const askFor = Effect.fnUntraced(function* (
-        ask: { readonly sessionId: string; readonly turnId: string; readonly nativeRequestId: string },
+        ask: Pick<PermissionAsk, "sessionId" | "turnId" | "nativeRequestId" | "raised">,
         kind: InteractionRow["kind"],
         request: InteractionRow["request"]
       ) {
         const active = actives.get(ask.sessionId)
         if (active === undefined || active.turn.id !== ask.turnId || active.ending) {
+          if (ask.raised !== undefined) Deferred.doneUnsafe(ask.raised, Exit.void)
           return yield* new Withdrawn({ reason: "turn_ended" })
         }
         const open = yield* openAsk(active, kind, ask.nativeRequestId, request).pipe(
@@ -269,7 +270,12 @@ export class Asks extends Context.Service<
             }
             Deferred.doneUnsafe(active.stop, Exit.succeed({ _tag: "Lost", error }))
             return Effect.fail(new Withdrawn({ reason: "process_lost" }))
-          })
+          }),
+          Effect.ensuring(
+            Effect.sync(() => {
+              if (ask.raised !== undefined) Deferred.doneUnsafe(ask.raised, Exit.void)
+            })
+          )
         )
         const settled = yield* awaitAsk(active, open)
         if (settled._tag === "Withdrawn") return yield* new Withdrawn({ reason: settled.reason })
