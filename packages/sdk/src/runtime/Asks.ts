@@ -108,7 +108,7 @@ export class Asks extends Context.Service<
           origin: decision.origin,
           by: decision.by,
           at: timestamp(minting.now()),
-          redact: known.text
+          redact: (text) => known.text(text)
         })
       })
 
