@@ -90,7 +90,7 @@ export class Interactions extends Context.Service<
       const { known } = yield* Secrets
 
       const resolved = (row: InteractionRow, response: Response, origin: Origin, by: string | undefined) =>
-        resolutionOf(row, response, { origin, by, at: timestamp(minting.now()), redact: known.text })
+        resolutionOf(row, response, { origin, by, at: timestamp(minting.now()), redact: (text) => known.text(text) })
 
       const learnSecrets = (row: InteractionRow, response: Response): boolean => {
         const secret = secretAnswers(row, response)
