@@ -116,7 +116,7 @@ export const runtimeRules: ReadonlyArray<Requirement> = [
   { id: "RT-163", title: "a cancel that lost the race leaves the outcome" },
   { id: "RT-164", title: "an abort of a past turn touches nothing" },
   { id: "RT-165", title: "two aborts make one request" },
-  { id: "RT-166", title: "foreground children are cancelled with their parent", open: subagents },
+  { id: "RT-166", title: "foreground children are cancelled with their parent", remains: subagents },
   { id: "RT-167", title: "abort answers after the commit, within its bound" },
   { id: "RT-168", title: "aborting a leftover busy row settles it" },
   { id: "RT-169", title: "the cancelling phase refuses input as busy does" },
