@@ -342,6 +342,15 @@ describe("the end", () => {
     })
   )
 
+  it.live("an answer that cannot be written is exit code 1, and says so [HDL-042]", () =>
+    Effect.gen(function* () {
+      const { home, project } = yield* place
+      const command = `"${process.execPath}" "${cli}" run --quiet --model script/hello Hi >/dev/full; echo "code $?" >&2`
+      const ended = yield* runProgram("/bin/sh", ["-c", command], { cwd: project, env: { TACKROOM_HOME: home } })
+      assert.match(ended.stderr, /could not be written to stdout\ncode 1\n$/)
+    })
+  )
+
   it.live("a failed run prints the answer so far, says why, and is exit code 1 [HDL-011]", () =>
     Effect.gen(function* () {
       const { directory, run } = yield* place

@@ -75,5 +75,8 @@ export const headless = async (args: ReadonlyArray<string>, program: Program): P
     cancelled: cancel.signal
   })
   await flushed(output)
-  return code
+  if (code !== 0 || !output.isClosed()) return code
+  // An answer that nobody could read was not given.
+  stderr.write("tackroom run: the answer could not be written to stdout\n")
+  return 1
 }
