@@ -78,6 +78,9 @@ const keyWouldLeak = (baseUrl: string | null): boolean => {
   return url.protocol === "http:" && !isLoopback(url.hostname)
 }
 
+/** A key travels in a header, which takes no other characters. */
+const cannotBeSent = (key: string): boolean => /[^\u0020-\u007e\u00a0-\u00ff]/u.test(key)
+
 const noKeychain = () =>
   new Unsupported({
     feature: "secure_storage",
@@ -158,6 +161,9 @@ export const make = (
         if (keyWouldLeak(baseUrl)) {
           return yield* invalid("base_url", "https, or http on loopback: a key is not sent over plain http")
         }
+        if (cannotBeSent(params.credentials.apiKey)) {
+          return yield* invalid("credentials.api_key", "a key of characters that a header can carry")
+        }
         if (params.credentials.storage === "secure") return yield* noKeychain()
       }
       const record: ProviderRecord = {
@@ -178,6 +184,9 @@ export const make = (
       const api = known?.api ?? defaultApis.get(params.connection)
       if (api === undefined) {
         return yield* new NotFound({ what: "provider", id: params.connection, hint: "provider/set" })
+      }
+      if (cannotBeSent(params.apiKey)) {
+        return yield* invalid("api_key", "a key of characters that a header can carry")
       }
       if ((params.storage ?? "secure") === "secure") return yield* noKeychain()
       if (keyWouldLeak(known?.baseUrl ?? null)) {

@@ -69,6 +69,18 @@ describe("provider/set", () => {
     })
   )
 
+  it.live("a key that no header can carry is refused when it is set, and nothing is kept [RUN-061]", () =>
+    Effect.gen(function* () {
+      const on = yield* open()
+      const base_url = "https://models.test/v1"
+      for (const bad of ["ключ", "sk-\ud800"]) {
+        const error = yield* failure(set(on, { ...chat, base_url, ...key(bad) }))
+        assert.deepStrictEqual([error["kind"], error["path"]], ["invalid_params", "credentials.api_key"], bad)
+      }
+      assert.deepStrictEqual(yield* on.wire("provider/list"), { providers: [] })
+    })
+  )
+
   it.live("a key is not sent over plain http but to loopback [RUN-223]", () =>
     Effect.gen(function* () {
       const on = yield* open()
