@@ -1,14 +1,6 @@
 /** Configuration and state directory (run-protocol 6). */
 import { spawn } from "node:child_process"
-import {
-  chmodSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  statSync,
-  symlinkSync,
-  writeFileSync
-} from "node:fs"
+import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
