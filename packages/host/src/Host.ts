@@ -32,7 +32,7 @@ import * as Agents from "./catalog/Agents.ts"
 import * as Catalog from "./catalog/Catalog.ts"
 import * as Providers from "./catalog/Providers.ts"
 import * as Handlers from "./methods/Handlers.ts"
-import { Models } from "./models/Models.ts"
+import { Models, warm } from "./models/Models.ts"
 import { executeTool, streamModel } from "./native/Adapters.ts"
 import { native } from "./native/NativeHarness.ts"
 import * as Changes from "./runs/Changes.ts"
@@ -79,6 +79,8 @@ const sandbox = {
   available: ["none"],
   reason: "the walls come with a later version: tools have the rights of the user"
 } as const
+
+const warmUpAfter = "100 millis"
 
 const sandboxWarning = "no wall is around tools (sandbox none): shell commands have the rights of the user"
 
@@ -282,8 +284,10 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       stateDir: state.path,
       providers,
       agents,
-      initialized: () =>
-        void fork(
+      initialized: () => {
+        providers.onChange(() => void fork(warmUp(providers)))
+        fork(warmUp(providers))
+        fork(
           Resumption.resume({
             recovery,
             ready: (sessionId) =>
@@ -293,8 +297,19 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
             onChange: providers.onChange
           })
         )
+      }
     }
   })
+
+/** Loads the client libraries of live providers when the client has said what it says first. */
+const warmUp = (providers: Providers.Providers): Effect.Effect<void> =>
+  Effect.delay(
+    Effect.suspend(() => {
+      const apis = new Set(providers.list().flatMap(({ api }) => (api === "script" ? [] : [api])))
+      return Effect.forEach(apis, warm, { discard: true })
+    }),
+    warmUpAfter
+  )
 
 /** Succeeds when the session's model can be asked. */
 const canAsk = (providers: Providers.Providers) => (session: HostSession) => providers.resolve(session.model.connection)

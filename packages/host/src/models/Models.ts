@@ -20,7 +20,7 @@ import * as ScriptModel from "./ScriptModel.ts"
 import type { ScriptConnection, ScriptPosition } from "./ScriptModel.ts"
 import { anthropic } from "./families/Anthropic.ts"
 import { chatCompletions } from "./families/ChatCompletions.ts"
-import type { Family } from "./families/Family.ts"
+import { library, type Family } from "./families/Family.ts"
 import { responses } from "./families/Responses.ts"
 import { contextWindow } from "./Windows.ts"
 
@@ -46,6 +46,9 @@ export interface CallOptions {
 }
 
 const families: { readonly [api in LiveApi]: Family } = { responses, "chat-completions": chatCompletions, anthropic }
+
+/** Loads what a live request of this kind needs, ahead of the first. One that cannot be loaded fails that request. */
+export const warm = (api: LiveApi): Effect.Effect<void> => Effect.ignore(library(families[api].load))
 
 const placeholder = "set-by-the-guard"
 

@@ -17,16 +17,17 @@ const withCachePoints = (prompt: LanguageModelV4Prompt): LanguageModelV4Prompt =
     return endsPrefix ? marked(message) : message
   })
 
+const load = () => import("@ai-sdk/anthropic")
+
 export const anthropic: Family = {
   api: "anthropic",
   keyHeader: "x-api-key",
+  load,
   open: (endpoint) =>
-    Effect.map(
-      library(() => import("@ai-sdk/anthropic")),
-      ({ createAnthropic }) =>
-        createAnthropic({ baseURL: endpoint.baseUrl, apiKey: endpoint.placeholder, fetch: endpoint.fetch }).messages(
-          endpoint.model
-        )
+    Effect.map(library(load), ({ createAnthropic }) =>
+      createAnthropic({ baseURL: endpoint.baseUrl, apiKey: endpoint.placeholder, fetch: endpoint.fetch }).messages(
+        endpoint.model
+      )
     ),
   prompt: withCachePoints,
   options: {},

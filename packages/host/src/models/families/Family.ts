@@ -1,6 +1,6 @@
 /**
- * What differs between the wires of live providers. A module here imports its client library inside `open`, on the
- * first live request: the libraries cost more than the rest of the start (facts: 120 ms for the first).
+ * What differs between the wires of live providers. A module here imports its client library with `load`, ahead of the
+ * first live request or on it, never while the program starts: the libraries cost more than the rest of the start.
  */
 import type { LanguageModelV4, LanguageModelV4Prompt, SharedV4ProviderOptions } from "@ai-sdk/provider"
 import { Effect } from "effect"
@@ -20,6 +20,8 @@ export interface FamilyEndpoint {
 export interface Family {
   readonly api: LiveApi
   readonly keyHeader: "authorization" | "x-api-key"
+  /** Imports the client library. */
+  readonly load: () => Promise<unknown>
   readonly open: (endpoint: FamilyEndpoint) => Effect.Effect<LanguageModelV4, ModelFailure>
   /** Last touches to the prompt. */
   readonly prompt: (prompt: LanguageModelV4Prompt) => LanguageModelV4Prompt

@@ -5,16 +5,17 @@ import { Effect } from "effect"
 import { library } from "./Family.ts"
 import type { Family } from "./Family.ts"
 
+const load = () => import("@ai-sdk/openai")
+
 export const responses: Family = {
   api: "responses",
   keyHeader: "authorization",
+  load,
   open: (endpoint) =>
-    Effect.map(
-      library(() => import("@ai-sdk/openai")),
-      ({ createOpenAI }) =>
-        createOpenAI({ baseURL: endpoint.baseUrl, apiKey: endpoint.placeholder, fetch: endpoint.fetch }).responses(
-          endpoint.model
-        )
+    Effect.map(library(load), ({ createOpenAI }) =>
+      createOpenAI({ baseURL: endpoint.baseUrl, apiKey: endpoint.placeholder, fetch: endpoint.fetch }).responses(
+        endpoint.model
+      )
     ),
   prompt: (prompt) => prompt,
   options: { openai: { store: false } },
