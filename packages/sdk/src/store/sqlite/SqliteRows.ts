@@ -99,6 +99,8 @@ const knownRows = 4096
 export interface RowAccess {
   readonly tx: StoreTx
   readonly state: RowState
+  /** Writes what a transaction has kept for its end; called before it commits or releases a savepoint. */
+  readonly beforeCommit: () => void
   readonly committed: () => void
   readonly rolledBack: () => void
   /** What `rolledBackTo` takes when the transaction goes back to this moment. */
@@ -117,14 +119,28 @@ export const makeRows = (
   const known = new Set<string>()
   const fresh: Array<string> = []
 
+  /** Where the session of the last deltas stands, before its row says so: a run of deltas writes the row once. */
+  let moved: SessionHead | undefined
+  const writeMoved = (): void => {
+    if (moved === undefined) return
+    const { head: reached, id, lastAt } = moved
+    moved = undefined
+    run(moveHead, reached, lastAt, changed(), plainText(id))
+  }
+
   const run = (sql: string, ...parameters: ReadonlyArray<unknown>) => {
+    writeMoved()
     state.writes += 1
     return prepare(sql).run(...parameters)
   }
-  const first = (sql: string, ...parameters: ReadonlyArray<unknown>) =>
-    prepare(sql).get(...parameters) as Values | undefined
-  const all = (sql: string, ...parameters: ReadonlyArray<unknown>) =>
-    prepare(sql).all(...parameters) as ReadonlyArray<Values>
+  const first = (sql: string, ...parameters: ReadonlyArray<unknown>) => {
+    writeMoved()
+    return prepare(sql).get(...parameters) as Values | undefined
+  }
+  const all = (sql: string, ...parameters: ReadonlyArray<unknown>) => {
+    writeMoved()
+    return prepare(sql).all(...parameters) as ReadonlyArray<Values>
+  }
 
   const changed = (): number => {
     state.changed ??= first(
@@ -141,6 +157,7 @@ export const makeRows = (
 
   const named = new Map<string, ReturnType<Connection["prepare"]>>()
   const prepareNamed = (sql: string) => {
+    writeMoved()
     const statement = named.get(sql) ?? db.prepare(sql)
     named.set(sql, statement)
     if (!statement.readonly) state.writes += 1
@@ -248,12 +265,12 @@ export const makeRows = (
 
     appendDeltas: (sessionId, fence, entries) => {
       if (entries.length === 0 || !entries.every((entry) => changesNoRow(sessionId, entry))) return undefined
-      const session = head(sessionId)
+      const session = moved?.id === sessionId ? moved : head(sessionId)
       if (session === undefined || (fence !== undefined && session.fence !== fence)) return undefined
       const work = { ...session }
       const { events, records } = numberEntries(work, entries, state.now)
       insertRecords(records)
-      run(moveHead, work.head, work.lastAt, changed(), plainText(sessionId))
+      moved = work
       state.heads.set(sessionId, work.head)
       return events
     },
@@ -331,6 +348,7 @@ export const makeRows = (
   return {
     tx,
     state,
+    beforeCommit: writeMoved,
     committed: () => {
       if (known.size > knownRows) known.clear()
       for (const key of fresh) known.add(key)
@@ -338,11 +356,13 @@ export const makeRows = (
       state.changed = undefined
     },
     rolledBack: () => {
+      moved = undefined
       fresh.length = 0
       state.changed = undefined
     },
     mark: () => fresh.length,
     rolledBackTo: (mark) => {
+      moved = undefined
       fresh.length = mark
     }
   }
