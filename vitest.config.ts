@@ -6,7 +6,7 @@ import { defineConfig } from "vitest/config"
 const loopback = fileURLToPath(new URL("test/setup/loopback.ts", import.meta.url))
 
 /** The program as people run it; from source where nothing is built. `pnpm test` builds first. */
-const built = fileURLToPath(new URL("packages/host/dist/bin/tackroom.mjs", import.meta.url))
+const built = fileURLToPath(new URL("packages/host/dist/bin/tackroom.cjs", import.meta.url))
 const program = existsSync(built) ? { TACKROOM_E2E_HOST: built } : {}
 
 /** A file for the JSON report beside the usual one; `.ci/run` counts from it. */

@@ -84,6 +84,8 @@ const warmUpAfter = "100 millis"
 
 const sandboxWarning = "no wall is around tools (sandbox none): shell commands have the rights of the user"
 
+const telemetryWarning = "telemetry is configured, and this version does not export any"
+
 /** Variables that the configuration names and a host may keep (RUN-084). */
 export const namedVariables = (config: HostConfig): ReadonlyArray<string> => [
   ...(config.storage?.type === "postgres" ? [config.storage.connectionEnv] : []),
@@ -271,7 +273,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       storage: "sqlite",
       sandbox,
       limits,
-      warnings: [...warnings, sandboxWarning],
+      warnings: [...warnings, sandboxWarning, ...(config.telemetry == null ? [] : [telemetryWarning])],
       agents,
       providers,
       sessions,

@@ -94,6 +94,9 @@ export const exceptions: ReadonlyArray<Exception> = [
   }
 ]
 
+/** Modules that load a file whose name they are given: the built parts of the program, beside each other. */
+export const loaders: ReadonlyArray<string> = ["packages/host/src/command/CodeCache.ts"]
+
 /** What no light entry may load (RT-001, RT-002): store drivers, stores, and the SDKs of harnesses. */
 export const heavyPackages = [
   "better-sqlite3",

@@ -55,7 +55,11 @@ export const agentRules: ReadonlyArray<Requirement> = [
   // 21 Approvals
   { id: "AGT-110", title: "modes differ in what leaves a record" },
   { id: "AGT-111", title: "a host approval happens once, at once, journaled before dispatch" },
-  { id: "AGT-112", title: "what the host cannot approve is asked, nothing stalls" },
+  {
+    id: "AGT-112",
+    title: "what the host cannot approve is asked, nothing stalls",
+    open: "storing an approval is not retried for 30 s in the background; a failed read of the policy asks a person"
+  },
   { id: "AGT-113", title: "the host's approval path is out of reach of requests" },
   { id: "AGT-114", title: "a reviewer approves by exact form or a person is asked", open: reviewer },
   { id: "AGT-115", title: "the reviewer's model and usage are the run's", open: reviewer },

@@ -44,8 +44,16 @@ export const runRules: ReadonlyArray<Requirement> = [
     remains: "applications are not called yet: comes with application callbacks"
   },
   { id: "RUN-038", title: "overload is answered busy, reading goes on" },
-  { id: "RUN-039", title: "short conflicts are retried, then busy" },
-  { id: "RUN-040", title: "only two methods may take longer than five seconds" },
+  {
+    id: "RUN-039",
+    title: "short conflicts are retried, then busy",
+    open: "no short conflict reaches a request: one host has its store, which itself waits for a busy file (STO-043)"
+  },
+  {
+    id: "RUN-040",
+    title: "only two methods may take longer than five seconds",
+    open: "mcp/register and walls, which may take long, come with their issues; no other request waits for a child"
+  },
   // 5 Errors
   { id: "RUN-060", title: "every error has a code and kind of the table" },
   { id: "RUN-061", title: "bad params are named by path, never by value" },
@@ -62,12 +70,20 @@ export const runRules: ReadonlyArray<Requirement> = [
   { id: "RUN-086", title: "model keys come through two methods only" },
   { id: "RUN-087", title: "the state directory is private and tightened" },
   { id: "RUN-088", title: "one host holds a state directory" },
-  { id: "RUN-089", title: "telemetry carries no content and slows nothing" },
+  {
+    id: "RUN-089",
+    title: "telemetry carries no content and slows nothing",
+    open: "the export of telemetry comes later; a configured endpoint is named in the warnings of initialize"
+  },
   { id: "RUN-090", title: "no child group outlives a killed host" },
   { id: "RUN-092", title: "the tool runner starts at need and matches the host's version" },
   { id: "RUN-093", title: "hosts share one database under leases", open: postgres },
-  { id: "RUN-094", title: "whoever may end a run locks its row first" },
-  { id: "RUN-095", title: "a host recovers what it owns" },
+  {
+    id: "RUN-094",
+    title: "whoever may end a run locks its row first",
+    open: "teams come with their issue; a run of one member ends with its turn"
+  },
+  { id: "RUN-095", title: "a host recovers what it owns", open: "hosts that share a database come with PostgreSQL" },
   // 7 initialize
   { id: "RUN-120", title: "any protocol version is answered with one" },
   { id: "RUN-121", title: "nothing runs before initialize" },
@@ -95,7 +111,11 @@ export const runRules: ReadonlyArray<Requirement> = [
   { id: "RUN-181", title: "a run state carries event and summary side by side" },
   // 8.3 Pages
   { id: "RUN-190", title: "a page is bounded by count and bytes and never empty in vain" },
-  { id: "RUN-191", title: "members are merged by time, each by its numbers" },
+  {
+    id: "RUN-191",
+    title: "members are merged by time, each by its numbers",
+    open: "runs of several members come with teams"
+  },
   { id: "RUN-192", title: "more_events is exact" },
   { id: "RUN-193", title: "small pages joined equal a large one" },
   { id: "RUN-194", title: "one answer is one consistent read" },
@@ -222,7 +242,7 @@ export const runRules: ReadonlyArray<Requirement> = [
   { id: "RUN-446", title: "a session answer settles its siblings by grant" },
   { id: "RUN-447", title: "a denial's reason reaches the model and the turn goes on" },
   // 17 Cancel and close
-  { id: "RUN-470", title: "every member is attempted, workers first" },
+  { id: "RUN-470", title: "every member is attempted, workers first", open: "runs of several members come with teams" },
   { id: "RUN-471", title: "cancel answers when done or with what is still busy" },
   { id: "RUN-472", title: "cancel stops model, tools and interactions" },
   { id: "RUN-473", title: "a cancel at any moment leaves one terminal state" },

@@ -237,7 +237,11 @@ export const runtimeRules: ReadonlyArray<Requirement> = [
   { id: "RT-332", title: "the ring buffer yields a gap instead of guessing", open: http },
   { id: "RT-333", title: "the fan-out subscribes first and drops in rank order", open: http },
   { id: "RT-334", title: "a failing write cleans up once", open: http },
-  { id: "RT-335", title: "the hub refuses a foreign contract version" },
+  {
+    id: "RT-335",
+    title: "the hub refuses a foreign contract version",
+    open: "one contract version exists, and the hub publishes rows of its own store alone"
+  },
   { id: "RT-336", title: "stream frames are in the form every decoder reads", open: http },
   // 15 Clients
   {

@@ -1,8 +1,8 @@
 /**
  * The harness `native`: our own model loop under the driver contract (HRN-260).
  *
- * It owns the turns that run now (one fiber each), the transcripts of active sessions, and the hand-over of their events.
- * It does not own the loop (`ModelLoop`), nor sessions, approvals, models and tools: those come in as `NativeParts`.
+ * It owns the transcripts of active sessions and the start of a turn's loop. It does not own the loop (`ModelLoop`), the
+ * turn's fiber (`makeTurnFibers` of the sdk), nor sessions, approvals, models and tools: those come in as `NativeParts`.
  *
  * Invariant: a transcript is what the journal says. At the start of each turn it is brought up to date from the journal,
  * so that what the runtime wrote (closed calls, redactions) counts and not what the loop remembers. A turn that is
@@ -13,15 +13,14 @@ import type { HarnessEvent } from "@tackroom/protocol/events"
 import { noCapabilities } from "@tackroom/sdk/capabilities"
 import type { RuntimeStore } from "@tackroom/sdk/effect"
 import {
-  type Barrier,
   type HarnessContext,
   type HarnessDriver,
   type HarnessFactory,
-  type HarnessItem,
+  makeTurnFibers,
   type TurnInput,
-  makeBarrier
+  type TurnOutput
 } from "@tackroom/sdk/adapters"
-import { Cause, Deferred, Effect, Exit, Fiber, Queue, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { inflate } from "./JournalReader.ts"
 import * as ModelLoop from "./ModelLoop.ts"
 import type { ExecuteTool, SessionSetup, StreamModel } from "./SessionSetup.ts"
@@ -42,18 +41,11 @@ const access = "native"
 
 /** Transcripts kept between turns; a session beyond these is read again from its journal. */
 const keptTranscripts = 64
-/** Items between the loop and the runtime; a full queue holds the loop back. */
-const queueCapacity = 256
 const pageSize = 1_000
 const pageBytes = 4 * 1_024 * 1_024
 
-interface ActiveTurn {
-  readonly fiber: Fiber.Fiber<void, unknown>
-  cancelling: boolean
-}
-
 const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver => {
-  const active = new Map<string, ActiveTurn>()
+  const turns = makeTurnFibers()
   const kept = new Map<string, { readonly cursor: number; readonly transcript: Transcript.Transcript }>()
 
   const keep = (sessionId: string, cursor: number, transcript: Transcript.Transcript) => {
@@ -91,11 +83,7 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
     return transcript
   })
 
-  const runLoop = Effect.fnUntraced(function* (
-    turn: TurnInput,
-    queue: Queue.Queue<HarnessItem, HarnessError | Cause.Done>,
-    resumed: boolean
-  ) {
+  const runLoop = Effect.fnUntraced(function* (turn: TurnInput, output: TurnOutput, resumed: boolean) {
     const sessionId = turn.binding.sessionId
     const setup = yield* parts.setup(sessionId)
     const transcript = yield* load(sessionId, turn.startCursor).pipe(
@@ -104,7 +92,7 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
     const emit = (...events: ReadonlyArray<HarnessEvent>) => {
       const kept = events.map((event) => ("delta" in event ? event : parts.redact(event)))
       for (const event of kept) Transcript.apply(transcript, event, turn.turnId)
-      return Effect.asVoid(Queue.offerAll(queue, kept))
+      return output.emit(kept)
     }
     if (resumed) {
       yield* emit({
@@ -126,74 +114,29 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
       output: {
         emit,
         redact: parts.redact,
-        durable: Effect.flatMap(makeBarrier, (barrier: Barrier) =>
-          Effect.andThen(Queue.offer(queue, barrier), Deferred.await(barrier.committed))
-        ),
-        cancelling: () => active.get(turn.turnId)?.cancelling === true
+        durable: output.durable,
+        cancelling: output.isCancelled
       }
     })
   })
-
-  const start = (turn: TurnInput, resumed: boolean): Stream.Stream<HarnessItem, HarnessError> =>
-    Stream.unwrap(
-      Effect.gen(function* () {
-        const queue = yield* Queue.bounded<HarnessItem, HarnessError | Cause.Done>(queueCapacity)
-        const fiber = yield* Effect.forkScoped(
-          runLoop(turn, queue, resumed).pipe(
-            Effect.onExit((exit) => {
-              if (Exit.isSuccess(exit)) return Queue.end(queue)
-              return Cause.hasInterrupts(exit.cause) ? onInterrupted(turn, queue) : Queue.failCause(queue, exit.cause)
-            })
-          )
-        )
-        active.set(turn.turnId, { fiber, cancelling: false })
-        // A queue that nobody reads any more must not hold the loop's last words back.
-        return Stream.fromQueue(queue).pipe(
-          Stream.ensuring(
-            Effect.andThen(
-              Effect.sync(() => active.delete(turn.turnId)),
-              Queue.shutdown(queue)
-            )
-          )
-        )
-      })
-    )
-
-  const onInterrupted = (turn: TurnInput, queue: Queue.Queue<HarnessItem, HarnessError | Cause.Done>) => {
-    if (active.get(turn.turnId)?.cancelling !== true) return Queue.end(queue)
-    const cancelled: HarnessEvent = {
-      type: "cancelled",
-      sessionId: turn.binding.sessionId,
-      assistantMessageId: turn.assistantMessageId,
-      reason: "requested"
-    }
-    return Effect.andThen(Queue.offer(queue, cancelled), Queue.end(queue))
-  }
 
   const driver: HarnessDriver = {
     capabilities: () => Effect.succeed(capabilities),
     openSession: (input) => Effect.succeed({ upstreamSessionId: input.sessionId, upstreamState: "confirmed" }),
     resumeSession: (binding) =>
       Effect.succeed({ upstreamSessionId: binding.upstreamSessionId, upstreamState: "confirmed" }),
-    runTurn: (turn) => start(turn, false),
-    recoverTurn: (turn) => start(turn, true),
+    runTurn: (turn) => turns.run(turn, (output) => runLoop(turn, output, false)),
+    recoverTurn: (turn) => turns.run(turn, (output) => runLoop(turn, output, true)),
     betweenTurns: () => Stream.empty,
     steer: () => unsupported("steer"),
-    cancel: (turn) =>
-      Effect.gen(function* () {
-        const running = active.get(turn.turnId)
-        if (running === undefined) return "idle"
-        running.cancelling = true
-        yield* Fiber.interrupt(running.fiber)
-        return "acknowledged"
-      }),
+    cancel: (turn) => turns.cancel(turn.turnId),
     configure: () => unsupported("configure"),
     configOptions: () => unsupported("configOptions"),
     models: () => unsupported("models"),
     commands: () => unsupported("commands"),
     closeSession: (binding) => Effect.sync(() => void kept.delete(binding.sessionId)),
     deleteSession: (binding) => Effect.sync(() => void kept.delete(binding.sessionId)),
-    health: () => Effect.succeed({ status: "ok", sessions: active.size })
+    health: () => Effect.succeed({ status: "ok", sessions: turns.size() })
   }
   return driver
 }

@@ -35,7 +35,8 @@ const makeSignal = (): Signal & { readonly count: (sessionId: string) => void } 
       const waiters = waiting.get(sessionId)
       if (waiters === undefined) return
       waiting.delete(sessionId)
-      for (const wake of waiters) wake()
+      // Outside the publication: what a waiter runs into is not the publisher's trouble.
+      for (const wake of waiters) queueMicrotask(wake)
     },
     version,
     since: (sessionId, seen) =>

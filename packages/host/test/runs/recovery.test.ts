@@ -115,7 +115,7 @@ describe("recovery", () => {
   )
 
   it.live(
-    "a tool that ran when the host closed is unknown, the model is told, and it is not run again [RUN-522] [RUN-520] [RUN-524] [AGT-035]",
+    "a tool that ran when the host closed is unknown, the model is told, and it is not run again [HRN-260] [RUN-522] [RUN-520] [RUN-524] [AGT-035]",
     () =>
       Effect.gen(function* () {
         const on = yield* stage({

@@ -4,15 +4,9 @@
  *
  * @since 0.1.0
  */
-import {
-  HarnessContextLost,
-  type HarnessError,
-  type ResumeUnconfirmed,
-  type RuntimeError,
-  type SessionMissing
-} from "@tackroom/protocol"
+import { HarnessContextLost, type HarnessError, type ResumeUnconfirmed, type SessionMissing } from "@tackroom/protocol"
 import { isTerminalType, type HarnessEvent, type HarnessRef } from "@tackroom/protocol/events"
-import { Context, Deferred, Effect, Exit, FiberMap, Layer, Stream } from "effect"
+import { Context, Deferred, Effect, FiberMap, Layer, Stream } from "effect"
 import { harnessKey, OwnTurn, type HarnessDriver, type NativeSession, type OpenSession } from "../harness/Harness.ts"
 import { HarnessRegistry } from "./HarnessRegistry.ts"
 import type { BindingRow, SessionRow } from "../store/Rows.ts"
@@ -248,10 +242,4 @@ export class NativeSessions extends Context.Service<
       })
     })
   )
-}
-
-/** Whether an exit carries a failure of the runtime's own table. */
-export const failureOf = (exit: Exit.Exit<unknown, RuntimeError>): RuntimeError | undefined => {
-  const found = Exit.findErrorOption(exit)
-  return found._tag === "Some" ? found.value : undefined
 }

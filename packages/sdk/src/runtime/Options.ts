@@ -6,7 +6,7 @@
  * @since 0.1.0
  */
 import { platform } from "#platform"
-import { HarnessDuplicate, RuntimeOptionInvalid, type RuntimeError } from "@tackroom/protocol"
+import { HarnessDuplicate, RuntimeOptionInvalid } from "@tackroom/protocol"
 import type {
   Envelope,
   HarnessRef,
@@ -245,6 +245,3 @@ export const resolveOptions = (options: AgentRuntimeOptions, embedder: EmbedderO
 
 /** The checked options, as every part of the runtime sees them. */
 export class Options extends Context.Service<Options, ResolvedOptions>()("@tackroom/sdk/runtime/Options") {}
-
-/** What a call of the runtime may fail with. */
-export type Failure = RuntimeError
