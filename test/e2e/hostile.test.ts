@@ -149,13 +149,13 @@ describe("a host under hostile input", () => {
     await proveAlive(host, lab)
   })
 
-  it("discards 100 MB without a newline in little memory and time [RUN-004]", async () => {
+  it("discards 300 MB without a newline in little memory and time [RUN-004]", async () => {
     const lab = makeEchoLab()
     const host = await lab.open()
     const before = residentMiB(host.pid)
     const chunk = Buffer.alloc(1 << 20, "x")
     const began = performance.now()
-    for (let sent = 0; sent < 100; sent += 1) {
+    for (let sent = 0; sent < 300; sent += 1) {
       if (host.child.stdin?.write(chunk) === false) {
         await new Promise((resolve) => host.child.stdin?.once("drain", resolve))
       }
@@ -163,9 +163,10 @@ describe("a host under hostile input", () => {
     const during = residentMiB(host.pid)
     const answers = await answersTo(host, newline)
     assert.deepStrictEqual(codes(answers), [[null, -32011]])
-    assert.strictEqual(answers[0]?.error?.data.observed_bytes, 100 << 20)
+    assert.strictEqual(answers[0]?.error?.data.observed_bytes, 300 << 20)
     assert.isBelow(performance.now() - began, 20_000)
-    assert.isBelow(during - before, 64)
+    // What the pipe hands over and the collector has not taken yet; kept bytes would be 300.
+    assert.isBelow(during - before, 128)
     await proveAlive(host, lab)
   })
 

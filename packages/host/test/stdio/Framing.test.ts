@@ -39,7 +39,7 @@ describe("frames on stdio", () => {
   )
 
   it.live(
-    "100 MB without a line feed are discarded in constant memory and get one answer with the frame's id [RUN-004]",
+    "300 MB without a line feed are discarded in constant memory and get one answer with the frame's id [RUN-004]",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -47,7 +47,7 @@ describe("frames on stdio", () => {
           const before = linux ? rssMiB(host.child.pid!) : 0
           host.write(`{"jsonrpc":"2.0","params":{"id":"not this","text":"`)
           const block = "x".repeat(1_000_000)
-          for (let sent = 0; sent < 100; sent++) {
+          for (let sent = 0; sent < 300; sent++) {
             yield* Effect.callback<void>((resume) => void host.child.stdin!.write(block, () => resume(Effect.void)))
           }
           host.write(`"},"id":"big","method":"host/info"}\n`)
@@ -56,7 +56,7 @@ describe("frames on stdio", () => {
           assert.isDefined(answer.result)
           assert.deepStrictEqual(kinds(host.answers.slice(1)), ["frame_too_large", "result"])
           assert.strictEqual(host.answers[1]?.id, "big")
-          if (linux) assert.isBelow(rssMiB(host.child.pid!) - before, 64)
+          if (linux) assert.isBelow(rssMiB(host.child.pid!) - before, 128)
         })
       ),
     60_000

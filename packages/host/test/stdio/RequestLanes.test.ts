@@ -342,8 +342,17 @@ const play = (ops: ReadonlyArray<Op>, prompt = false) => {
   let lastOrdinary = -1
   const timers = new Map<Entry<number>, number>()
 
+  /** A prompt reader takes everything before anything else happens, which may cause actions of its own. */
+  const next = () => {
+    if (prompt) {
+      unsent = 0
+      lanes.output(0)
+    }
+    return lanes.take()
+  }
+
   const perform = () => {
-    for (let actions = lanes.take(); actions.length > 0; actions = lanes.take()) {
+    for (let actions = next(); actions.length > 0; actions = next()) {
       for (const action of actions) {
         switch (action._tag) {
           case "Start": {
@@ -394,9 +403,8 @@ const play = (ops: ReadonlyArray<Op>, prompt = false) => {
         }
       }
     }
-    if (prompt) unsent = 0
-    lanes.output(unsent)
     if (prompt) return settle()
+    lanes.output(unsent)
     if (lanes.take().length > 0) assert.fail("output without a change caused an action")
   }
   /** Looks end at once and say "not ready"; the reader takes everything. Then nothing may wait without a reason. */
