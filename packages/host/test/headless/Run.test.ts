@@ -250,6 +250,16 @@ describe("a session to go on with", () => {
     })
   )
 
+  it.live("may be given again with the name of the scenario it was made with [SRV-003]", () =>
+    Effect.gen(function* () {
+      const { run } = yield* place
+      const same = ["--json", "--model", "script/hello"]
+      const id = resultOf(yield* run([...same, "one"])).session_id ?? ""
+      const second = yield* run([...same, "--session", id, "two"])
+      assert.deepStrictEqual([second.code, resultOf(second).session_id], [0, id])
+    })
+  )
+
   it.live("several runs share a state directory at once [SRV-019]", () =>
     Effect.gen(function* () {
       const { run } = yield* place

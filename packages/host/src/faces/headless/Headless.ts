@@ -128,7 +128,7 @@ export const run = async (edge: Edge): Promise<number> => {
     const { follow } = await import("./Following.ts")
     host = await open(edge, setup, keys)
     const opened =
-      options.session === undefined ? await create(edge, host, setup) : await resume(edge, host, options.session)
+      options.session === undefined ? await create(edge, host, setup) : await resume(edge, host, setup, options.session)
     announce(edge, opened)
     return conclude(edge, await follow(edge, host, opened, prompt))
   } catch (cause) {

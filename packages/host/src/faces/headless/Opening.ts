@@ -68,8 +68,10 @@ export interface Opened {
 }
 
 /** A session to go on with must be what the command line says it is (SRV-003). */
-export const resume = async (edge: Edge, host: Host, sessionId: string): Promise<Opened> => {
-  const { agent, model, project } = edge.options
+export const resume = async (edge: Edge, host: Host, setup: Setup, sessionId: string): Promise<Opened> => {
+  const { agent, project } = edge.options
+  // As a new session would have it: `script/hello` names a scenario, and the model has the scenario's own name.
+  const model = edge.options.model === undefined ? undefined : setup.model
   const restore = (message: string) => new NotStarted("restore", message)
   let session: AgentSession
   try {
