@@ -92,7 +92,11 @@ describe("the client when the real host is killed", () => {
           cursors.map((_, index) => (cursors[0] ?? 0) + index)
         )
         assert.strictEqual((await run.result).status, "completed")
-        assert.deepStrictEqual(statuses, ["starting", "ready", "restarting", "ready", "restarting", "ready"])
+        // The second host may have told the whole run before it was killed; then nobody needs a third.
+        assert.include(
+          ["starting ready restarting ready", "starting ready restarting ready restarting ready"],
+          statuses.slice(0, 6).join(" ")
+        )
         await host.close()
       },
       (config) => (options) => launchHost({ ...options, command: process.execPath, args: [program], config })
