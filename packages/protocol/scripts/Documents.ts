@@ -184,7 +184,7 @@ const events = (): JsonObject => {
   }
 }
 
-/** Params by name, and what binds several of them together. */
+/** Params by name, the required ones first as OpenRPC wants them, and what binds several of them together. */
 const descriptors = (schema: Json): { readonly params: ReadonlyArray<Json>; readonly rules: JsonObject | null } => {
   const object = isObject(schema) ? schema : {}
   const properties = isObject(object["properties"]) ? object["properties"] : {}
@@ -192,7 +192,9 @@ const descriptors = (schema: Json): { readonly params: ReadonlyArray<Json>; read
   const rules = Object.fromEntries(
     Object.entries(object).filter(([key]) => !["type", "properties", "required", "additionalProperties"].includes(key))
   )
-  const params = Object.entries(properties).map(([name, member]): Json => ({
+  const first = ([name]: readonly [string, unknown]): number => (required.has(name) ? 0 : 1)
+  const inOrder = Object.entries(properties).toSorted((one, other) => first(one) - first(other))
+  const params = inOrder.map(([name, member]): Json => ({
     name,
     required: required.has(name),
     schema: member

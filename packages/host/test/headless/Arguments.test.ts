@@ -73,6 +73,7 @@ describe("the command line of run", () => {
   it("without an argument the prompt comes from stdin, unless that is a terminal [HDL-001]", () => {
     assert.isUndefined(understood([], pipe).prompt)
     assert.isUndefined(understood(["-"], pipe).prompt)
+    assert.strictEqual(understood(["-"]).approve, "never")
     assert.include(refused([]), "prompt is missing")
   })
 

@@ -64,7 +64,7 @@ describe("tackroom run", () => {
       const { project, run } = yield* place
       const ended = yield* run(["--approve", "all", "Write a summary"])
       assert.strictEqual(ended.code, 0)
-      assert.match(ended.stdout, /^Done\. [^\n]*real model\.\n$/)
+      assert.match(ended.stdout, /^That was the script[^\n]*real model\.\n$/)
       assert.include(ended.stderr, "files.read README.md")
       assert.include(ended.stderr, "allowed once by policy: files.write SUMMARY.md")
       assert.match(ended.stderr, /✓ completed · 5 rounds · .* · scripted · session ses_\w+\n$/)

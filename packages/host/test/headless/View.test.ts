@@ -129,6 +129,15 @@ describe("what a person sees of a run", () => {
     assert.strictEqual(all, "  ✓ files.edit a.ts · +2 −1, 1 replacement, 2 ms\n")
   })
 
+  it("a question that nobody answered does not look answered", () => {
+    const answered = (origin: "person" | "policy"): Given => [
+      0,
+      { type: "question-answered", requestId: "int_1", answers: [["Unanswered"]], origin }
+    ]
+    assert.strictEqual(show([answered("policy")], piped).all, "  ! nobody was there to answer the question\n")
+    assert.strictEqual(show([answered("person")], piped).all, "  ✓ answered: Unanswered\n")
+  })
+
   it("denied, failed and unknown ends look different", () => {
     const { all } = show(
       [

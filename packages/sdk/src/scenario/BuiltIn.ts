@@ -94,9 +94,11 @@ const demo: Scenario = {
           { id: "3", content: "Check the result", status: "completed" }
         ]
       },
-      { text: "Done. I read two files, kept a plan, asked before I wrote `SUMMARY.md`, and ran one command. " },
+      {
+        text: "That was the script: two files, a plan, and two calls that wait for your decision unless it was given. "
+      },
       { delayMs: 80 },
-      { text: "All of it was scripted; with a key the same session talks to a real model." },
+      { text: "With a key the same session talks to a real model." },
       usage(1_811, 58)
     ]
   ]

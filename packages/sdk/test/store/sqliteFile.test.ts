@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
-import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { openDatabase } from "../../src/store/sqlite/Database.ts"
 import type { SqliteStoreExtension } from "../../src/store/sqlite/index.ts"
@@ -268,6 +268,27 @@ describe("the file of a SQLite store", () => {
         )
         assert.deepStrictEqual(events[3]?.payload as unknown, { type: "later-thing", x: 1 })
       })
+  )
+
+  it.live("a file that is removed or replaced while it is open takes no more commits and is still read [RUN-064]", () =>
+    Effect.gen(function* () {
+      const root = yield* temporaryRoot
+      const store = yield* storeAt(root)
+      yield* createSession(store, "ses_a")
+      const aside = `${fileIn(root)}.aside`
+      renameSync(fileIn(root), aside)
+      const removed = yield* Effect.flip(createSession(store, "ses_b"))
+      writeFileSync(fileIn(root), "")
+      const replaced = yield* Effect.flip(createSession(store, "ses_b"))
+      for (const failure of [removed, replaced]) {
+        assert.strictEqual(failure._tag, "StoreUnavailable")
+        assert.match(failure.message, /removed or replaced while it was open/u)
+      }
+      assert.strictEqual((yield* journalOf(store, "ses_a")).length, 1)
+      renameSync(aside, fileIn(root))
+      yield* createSession(store, "ses_b")
+      assert.strictEqual((yield* journalOf(store, "ses_b")).length, 1)
+    })
   )
 
   it.live("a root that exists keeps its mode [STO-040]", () =>

@@ -82,17 +82,18 @@ export const parseRun = (args: ReadonlyArray<string>, terminals: Terminals): Par
   if (empty !== undefined) return usage(`--${empty[0]} needs a value`)
   if (positionals.length > 1) return usage("more than one prompt was given; put it in quotes")
 
-  const prompt = positionals[0] === "-" ? undefined : positionals[0]
+  const readsStdin = positionals[0] === "-"
+  const prompt = readsStdin ? undefined : positionals[0]
   if (positionals.length === 0 && terminals.stdin) {
     return usage('a prompt is missing: tackroom run "PROMPT", or - to read it from stdin')
   }
 
   const json = values.json ?? false
-  const approve = values.approve ?? (terminals.stdin && terminals.stderr && !json ? "ask" : "never")
+  const approve = values.approve ?? (terminals.stdin && terminals.stderr && !json && !readsStdin ? "ask" : "never")
   if (!isApproveMode(approve)) return usage(`--approve is one of ${approveModes.join(", ")}`)
   if (approve === "ask" && json) return usage("--approve ask and --json exclude each other")
   if (approve === "ask" && !(terminals.stdin && terminals.stderr)) return usage("--approve ask needs a terminal")
-  if (approve === "ask" && positionals[0] === "-") return usage("--approve ask needs stdin for your answers")
+  if (approve === "ask" && readsStdin) return usage("--approve ask needs stdin for your answers")
 
   const slash = values.model?.indexOf("/") ?? -1
   const model =

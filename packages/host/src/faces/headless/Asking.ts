@@ -126,7 +126,7 @@ export const makeAsking = (config: AskingConfig): Asking => {
         const given = await wholeArguments(approval)
         const current = approval.qualifiedName === "files.write" ? currentText(config.workspace, given) : {}
         show(approvalLines(approval, { arguments: given, ...current }, style))
-        const refused = (): Decision => ({ decision: "deny", reason: "nobody was there to decide" })
+        const refused = (): Decision => ({ decision: "deny", reason: "the input ended before an answer" })
         const help = "y allows this once, s for this session, n refuses; what follows n is told to the agent"
         return untilUnderstood(approvalPrompt(approval, style), (reply) => readDecision(reply, approval), refused, help)
       }),

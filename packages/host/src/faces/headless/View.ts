@@ -277,6 +277,7 @@ const show = (view: View, options: ViewOptions, payload: EventPayload, at: numbe
     case "permission-resolved":
       return resolved(view, options, payload)
     case "question-answered":
+      if (payload.origin === "policy") return notice(view, options, "yellow", "nobody was there to answer the question")
       return log(view, options, [
         item(options, signs(options.style).done, "green", `answered: ${oneLine(payload.answers.flat().join(", "))}`, "")
       ])

@@ -159,6 +159,22 @@ const migrate = (
   }
 }
 
+/** An open store file. */
+export interface OpenDatabase {
+  readonly db: Connection
+  readonly identity: Identity
+  /** Whether the path still leads to the file that was opened. Costs one `stat`. */
+  readonly isInPlace: () => boolean
+}
+
+const placeOf = (path: string): (() => boolean) => {
+  const opened = statSync(path, { bigint: true })
+  return () => {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+    return found !== undefined && found.ino === opened.ino && found.dev === opened.dev
+  }
+}
+
 /** Opens, verifies and migrates the store's file. Closes what it opened when it fails. */
 export const openDatabase = (
   driver: Driver,
@@ -169,7 +185,7 @@ export const openDatabase = (
     readonly journalId: () => string
     readonly now: () => number
   }
-): { readonly db: Connection; readonly identity: Identity } => {
+): OpenDatabase => {
   const path = prepareFile(options.root)
   probe(driver, path, options.busyTimeoutMs)
   const db = new driver(path, { timeout: options.busyTimeoutMs })
@@ -179,7 +195,7 @@ export const openDatabase = (
     const journalId = metaValue(db, "journal_id")
     const schemaVersion = metaValue(db, "schema_version")
     if (journalId === undefined || schemaVersion === undefined) throw unsupported("a store without identity")
-    return { db, identity: { journalId, schemaVersion } }
+    return { db, identity: { journalId, schemaVersion }, isInPlace: placeOf(path) }
   } catch (error) {
     db.close()
     throw error

@@ -22,7 +22,7 @@ const mistakes = ["SQLITE_CONSTRAINT", "SQLITE_ERROR", "SQLITE_MISMATCH", "SQLIT
 
 /** The failure for a driver error; undefined for what is none, or a mistake in a program. */
 export const failureOf = (error: unknown): StoreFailure | undefined => {
-  if (error instanceof RuntimeStoreCorruptRow) return error
+  if (error instanceof RuntimeStoreCorruptRow || error instanceof StoreUnavailable) return error
   const code = codeOf(error)
   if (code === undefined || mistakes.some((mistake) => code.startsWith(mistake))) return undefined
   if (isBusy(error)) return new StoreBusy({ reason: code })

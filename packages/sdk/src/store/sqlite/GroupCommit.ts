@@ -6,9 +6,12 @@
  * with a savepoint per call; when the commit fails, each call is run alone. So a failing call fails alone, and the usual
  * batch pays nothing for it. A call's program may therefore run more than once.
  *
+ * A file that was removed or replaced while it is open takes no more commits: SQLite would go on writing where nobody can
+ * find it again (RUN-064).
+ *
  * The write lock is waited for inside SQLite for a moment only, then tried again later without blocking (STO-043).
  */
-import { StoreBusy } from "@tackroom/protocol"
+import { StoreBusy, StoreUnavailable } from "@tackroom/protocol"
 import { Effect, Exit, type Clock } from "effect"
 import type { StoreFailure } from "../RuntimeStore.ts"
 import type { Durability, StoreTx } from "../StoreTx.ts"
@@ -44,6 +47,7 @@ const backoff = (attempt: number, spread: number): number => Math.min(2 ** Math.
 /** Makes the writer of a connection. */
 export const makeGroupCommit = (options: {
   readonly db: Connection
+  readonly isInPlace: () => boolean
   readonly rows: RowAccess
   readonly busyTimeoutMs: number
   readonly busyLimitMs: number
@@ -51,7 +55,7 @@ export const makeGroupCommit = (options: {
   readonly publish: (wakeups: ReadonlyArray<Wakeup>) => void
 }) => {
   const { db, rows } = options
-  const begin = db.prepare("BEGIN IMMEDIATE")
+  const beginImmediate = db.prepare("BEGIN IMMEDIATE")
   const commit = db.prepare("COMMIT")
   const rollback = db.prepare("ROLLBACK")
   const savepoint = db.prepare("SAVEPOINT call")
@@ -65,6 +69,12 @@ export const makeGroupCommit = (options: {
   let isClosed = false
   let durability: Durability = "full"
   let wait = options.busyTimeoutMs
+
+  const begin = (): void => {
+    if (!options.isInPlace())
+      throw new StoreUnavailable({ reason: "its file was removed or replaced while it was open" })
+    beginImmediate.run()
+  }
 
   const setDurability = (wanted: Durability): void => {
     if (wanted === durability) return
@@ -110,7 +120,7 @@ export const makeGroupCommit = (options: {
     for (const [i, job] of jobs.entries()) {
       let done: Done
       try {
-        begin.run()
+        begin()
       } catch (error) {
         if (!isBusy(error)) {
           finish([{ job, exit: fail(error), heads: new Map() }])
@@ -138,7 +148,7 @@ export const makeGroupCommit = (options: {
   const careful = (jobs: ReadonlyArray<Job>): void => {
     const done: Array<Done> = []
     try {
-      begin.run()
+      begin()
       for (const job of jobs) {
         savepoint.run()
         const mark = rows.mark()
@@ -222,7 +232,7 @@ export const makeGroupCommit = (options: {
     if (batch.length === 0) return
     try {
       setDurability(batch.every((job) => job.durability === "normal") ? "normal" : "full")
-      begin.run()
+      begin()
     } catch (error) {
       if (isBusy(error)) return retry()
       queue = queue.slice(batch.length)

@@ -136,7 +136,7 @@ const makeBackend = (options: SqliteStoreOptions): StoreBackend => {
     const clock = yield* Clock.Clock
     const now = () => clock.currentTimeMillisUnsafe()
     const journalId = () => mintId("journal", now(), random(10))
-    const { db, identity } = yield* whileBusy(busyLimitMs, () => {
+    const { db, identity, isInPlace } = yield* whileBusy(busyLimitMs, () => {
       try {
         return Effect.succeed(openDatabase(driver, { root, busyTimeoutMs, extensions, journalId, now }))
       } catch (error) {
@@ -152,7 +152,15 @@ const makeBackend = (options: SqliteStoreOptions): StoreBackend => {
       info: { kind: "sqlite", ...identity, multiProcess: true, multiNode: false },
       db,
       read: makeRead(db, rows, busyLimitMs),
-      commits: makeGroupCommit({ db, rows, busyTimeoutMs, busyLimitMs, spread: process.pid, publish: wakeups.publish })
+      commits: makeGroupCommit({
+        db,
+        isInPlace,
+        rows,
+        busyTimeoutMs,
+        busyLimitMs,
+        spread: process.pid,
+        publish: wakeups.publish
+      })
     }
     store = opened
     poll.attach(db)
