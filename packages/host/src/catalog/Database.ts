@@ -6,7 +6,7 @@
  */
 import { StartupFailed } from "@tackroom/protocol/run"
 import Database from "better-sqlite3"
-import { Effect, type Scope } from "effect"
+import { Effect, Schedule, type Scope } from "effect"
 import * as fs from "node:fs"
 
 export type OpenDatabase = Database.Database
@@ -26,46 +26,50 @@ const failed = (file: string, cause: unknown) =>
 
 const migrate = (db: Database.Database, steps: ReadonlyArray<SchemaStep>): void => {
   db.exec("CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT")
-  const applied = new Set(
-    db
-      .prepare<[], { readonly name: string }>("SELECT name FROM migration")
-      .all()
-      .map((row) => row.name)
-  )
+  const names = db.prepare<[], string>("SELECT name FROM migration").pluck()
+  const applied = new Set(names.all())
   const unknown = [...applied].find((name) => !steps.some((step) => step.name === name))
   if (unknown !== undefined) throw new Error(`it was written by a newer version (${unknown})`)
   const record = db.prepare("INSERT INTO migration (name, applied_at) VALUES (?, unixepoch('subsec') * 1000)")
   for (const step of steps) {
     if (applied.has(step.name)) continue
     db.transaction(() => {
+      // Another process may have been first.
+      if (names.all().includes(step.name)) return
       db.exec(step.sql)
       record.run(step.name)
     }).immediate()
   }
 }
 
-/** The open database, closed with the scope. */
+/** Another process holds the file for a moment, mostly because it opens it for the first time too. */
+const isBusy = (cause: unknown): boolean =>
+  cause instanceof Error && "code" in cause && String(cause.code).startsWith("SQLITE_BUSY")
+
+const open = (file: string, steps: ReadonlyArray<SchemaStep>): Database.Database => {
+  if (!fs.existsSync(file)) fs.closeSync(fs.openSync(file, "a", 0o600))
+  const db = new Database(file, { timeout: 20 })
+  try {
+    db.pragma("journal_mode = WAL")
+    db.pragma("synchronous = FULL")
+    db.pragma("foreign_keys = ON")
+    migrate(db, steps)
+  } catch (cause) {
+    db.close()
+    throw cause
+  }
+  return db
+}
+
+/** The open database, closed with the scope. A file that is busy is tried again for five seconds. */
 export const openDatabase = (
   file: string,
   steps: ReadonlyArray<SchemaStep>
 ): Effect.Effect<OpenDatabase, StartupFailed, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.try({
-      try: () => {
-        if (!fs.existsSync(file)) fs.closeSync(fs.openSync(file, "a", 0o600))
-        const db = new Database(file, { timeout: 20 })
-        try {
-          db.pragma("journal_mode = WAL")
-          db.pragma("synchronous = FULL")
-          db.pragma("foreign_keys = ON")
-          migrate(db, steps)
-        } catch (cause) {
-          db.close()
-          throw cause
-        }
-        return db
-      },
-      catch: (cause) => failed(file, cause)
-    }),
+    Effect.try({ try: () => open(file, steps), catch: (cause) => cause }).pipe(
+      Effect.retry({ while: isBusy, times: 200, schedule: Schedule.spaced("25 millis") }),
+      Effect.mapError((cause) => failed(file, cause))
+    ),
     (db) => Effect.sync(() => db.close())
   )

@@ -69,7 +69,9 @@ const attempt = <A>(at: string, work: () => A): Effect.Effect<A, StartupFailed> 
 /** What a host keeps in its state directory; nothing else in it is ever touched. */
 const isOwn = (name: string): boolean =>
   name === "tmp" ||
-  /^(?:host\.(?:lock|json|key)|sdk-agents\.sqlite|agent-runtime\.db)(?:-wal|-shm|-journal|\.new)?$/.test(name)
+  /^(?:host\.(?:lock|json|key)|sdk-agents\.sqlite|agent-runtime\.db)(?:-wal|-shm|-journal|(?:\.[0-9a-f]{8})?\.new)?$/.test(
+    name
+  )
 
 /**
  * Why a directory that exists must be left as it is, if so. A host makes its directory private and deletes what is in
@@ -78,7 +80,8 @@ const isOwn = (name: string): boolean =>
  */
 export const objection = (root: string): string | undefined => {
   if (path.dirname(root) === root) return "it is the root of a file system"
-  if (fs.existsSync(path.join(root, "host.key"))) return undefined
+  const isHosts = (): boolean => fs.existsSync(path.join(root, "host.key"))
+  if (isHosts()) return undefined
   const others = fs.readdirSync(root).filter((name) => !isOwn(name))
   if (others.length > 0 && (fs.statSync(root).mode & 0o077) !== 0) {
     return "it holds other files and is open to other users; name a directory of its own, or make it private first"
@@ -86,7 +89,8 @@ export const objection = (root: string): string | undefined => {
   const temporary = path.join(root, "tmp")
   const found = fs.lstatSync(temporary, { throwIfNoEntry: false })
   if (found === undefined || (found.isDirectory() && fs.readdirSync(temporary).length === 0)) return undefined
-  return "its tmp is in use, and not by a host"
+  // Another process of ours may have made its key meanwhile.
+  return isHosts() ? undefined : "its tmp is in use, and not by a host"
 }
 
 /** Makes the directory, tightens what of the host's own is looser than 0700 and 0600, and proves that it can be written. */
@@ -104,8 +108,11 @@ const prepare = (directory: string): string => {
   for (const entry of fs.readdirSync(root, { withFileTypes: true })) {
     if (!isOwn(entry.name)) continue
     const at = path.join(root, entry.name)
-    if (entry.isFile() && (fs.statSync(at).mode & 0o077) !== 0) fs.chmodSync(at, 0o600)
-    if (entry.isDirectory() && (fs.statSync(at).mode & 0o077) !== 0) fs.chmodSync(at, 0o700)
+    // Another process may take its journal or its file in the making away at any moment.
+    const mode = fs.lstatSync(at, { throwIfNoEntry: false })?.mode ?? 0
+    if ((mode & 0o077) === 0) continue
+    if (entry.isFile()) fs.chmodSync(at, 0o600)
+    if (entry.isDirectory()) fs.chmodSync(at, 0o700)
   }
   fs.accessSync(root, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK)
   return root
@@ -156,26 +163,42 @@ const readIdentity = (root: string): Identity | undefined => {
   }
 }
 
+/** Whole content under a name of its own first, so that nobody reads half of it. */
+const prepared = (file: string, content: string | Uint8Array): string => {
+  const next = `${file}.${randomBytes(4).toString("hex")}.new`
+  fs.writeFileSync(next, content, { mode: 0o600, flag: "wx" })
+  return next
+}
+
+/** Makes a file that is missing. Of processes that do it at once the first one wins. */
+const createOnce = (file: string, content: () => string | Uint8Array): void => {
+  if (fs.existsSync(file)) return
+  const next = prepared(file, content())
+  try {
+    fs.linkSync(next, file)
+  } catch (cause) {
+    if (!fs.existsSync(file)) throw cause
+  } finally {
+    fs.unlinkSync(next)
+  }
+}
+
 const identify = (root: string, isHolder: boolean): string => {
+  const file = path.join(root, "host.json")
+  const line = (id: string): string => `${JSON.stringify({ id, pid: process.pid, started: startTime(process.pid) })}\n`
+  const minted = `host_${randomBytes(16).toString("hex")}`
+  createOnce(file, () => line(minted))
   const known = readIdentity(root)?.id
   if (known !== undefined && !isHolder) return known
-  const id = known ?? `host_${randomBytes(16).toString("hex")}`
-  const file = path.join(root, "host.json")
-  const next = `${file}.new`
-  const identity = { id, pid: process.pid, started: startTime(process.pid) }
-  fs.writeFileSync(next, `${JSON.stringify(identity)}\n`, { mode: 0o600 })
-  fs.renameSync(next, file)
+  const id = known ?? minted
+  fs.renameSync(prepared(file, line(id)), file)
   return id
 }
 
 const secret = (root: string): Uint8Array => {
   const file = path.join(root, "host.key")
-  if (fs.existsSync(file)) {
-    const key = fs.readFileSync(file)
-    if (key.length === 32) return key
-    throw failed("state_dir", file, "the key file is damaged: it does not hold 32 bytes")
-  }
-  const key = randomBytes(32)
-  fs.writeFileSync(file, key, { mode: 0o600, flag: "wx" })
-  return key
+  createOnce(file, () => randomBytes(32))
+  const key = fs.readFileSync(file)
+  if (key.length === 32) return key
+  throw failed("state_dir", file, "the key file is damaged: it does not hold 32 bytes")
 }

@@ -95,7 +95,7 @@ const demo: Scenario = {
         ]
       },
       {
-        text: "That was the script: two files, a plan, and two calls that wait for your decision unless it was given. "
+        text: "That was scripted: two files, a plan, and two calls that wait for your decision unless it was given. "
       },
       { delayMs: 80 },
       { text: "With a key the same session talks to a real model." },
