@@ -6,7 +6,7 @@
  */
 import { StartupFailed } from "@tackroom/protocol/run"
 import Database from "better-sqlite3"
-import { Effect, Schedule, type Scope } from "effect"
+import { Data, Effect, Schedule, type Scope } from "effect"
 import * as fs from "node:fs"
 
 export type OpenDatabase = Database.Database
@@ -43,6 +43,8 @@ const migrate = (db: Database.Database, steps: ReadonlyArray<SchemaStep>): void 
 }
 
 /** Another process holds the file for a moment, mostly because it opens it for the first time too. */
+class FileBusy extends Data.TaggedError("FileBusy")<{ readonly cause: unknown }> {}
+
 const isBusy = (cause: unknown): boolean =>
   cause instanceof Error && "code" in cause && String(cause.code).startsWith("SQLITE_BUSY")
 
@@ -67,9 +69,12 @@ export const openDatabase = (
   steps: ReadonlyArray<SchemaStep>
 ): Effect.Effect<OpenDatabase, StartupFailed, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.try({ try: () => open(file, steps), catch: (cause) => cause }).pipe(
-      Effect.retry({ while: isBusy, times: 200, schedule: Schedule.spaced("25 millis") }),
-      Effect.mapError((cause) => failed(file, cause))
+    Effect.try({
+      try: () => open(file, steps),
+      catch: (cause) => (isBusy(cause) ? new FileBusy({ cause }) : failed(file, cause))
+    }).pipe(
+      Effect.retry({ while: (error) => error._tag === "FileBusy", times: 200, schedule: Schedule.spaced("25 millis") }),
+      Effect.catchTag("FileBusy", ({ cause }) => Effect.fail(failed(file, cause)))
     ),
     (db) => Effect.sync(() => db.close())
   )
