@@ -29,6 +29,8 @@ export default defineConfig({
       project("protocol", "packages/protocol"),
       project("sdk", "packages/sdk"),
       project("host", "packages/host"),
+      project("runner", "packages/runner"),
+      project("server", "packages/server"),
       project("e2e", "test/e2e", { include: ["**/*.test.ts"], testTimeout: 120_000, env: program })
     ]
   }

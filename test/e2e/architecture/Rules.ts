@@ -33,7 +33,18 @@ export const areas: ReadonlyArray<Area> = [
 
 /** Packages from outside that only some folders import; `effect` and Node's own modules are everywhere the area allows. */
 export const holders: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "better-sqlite3": ["packages/sdk/src/store/sqlite/", "packages/host/src/state/", "packages/host/src/catalog/"],
+  "better-sqlite3": [
+    "packages/sdk/src/store/sqlite/",
+    "packages/host/src/state/",
+    "packages/host/src/catalog/",
+    "packages/server/src/rig/"
+  ],
+  "@agentclientprotocol/sdk": [
+    "packages/sdk/src/harness/acp/",
+    "packages/host/src/faces/acp/",
+    "packages/runner/src/agent/"
+  ],
+  "@lydell/node-pty": ["packages/runner/src/conformance/"],
   "@ai-sdk/anthropic": ["packages/host/src/models/"],
   "@ai-sdk/openai": ["packages/host/src/models/"],
   "@ai-sdk/openai-compatible": ["packages/host/src/models/"],
