@@ -18,6 +18,8 @@ import type { Interaction } from "@tackroom/protocol/events"
 import type { PolicyDecision, RuntimeStore } from "@tackroom/sdk/effect"
 import { AgentRuntime, Hub, type KnownSecrets, Recovery, Secrets } from "@tackroom/sdk/effect"
 import {
+  identityOfInstance,
+  instanceIdOf,
   isSameProcess,
   makeProcessOwner,
   ProcessOwner,
@@ -165,7 +167,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     const rows = hostStore(store)
 
     const owner = makeProcessOwner({
-      instanceId: instanceOf({ pid: process.pid, started: startTime(process.pid) ?? "" }),
+      instanceId: instanceIdOf({ pid: process.pid, started: startTime(process.pid) ?? "" }),
       environment: options.environment,
       records: { add: (record) => store.addProcess(record), remove: (id) => store.removeProcess(id) }
     })
@@ -220,7 +222,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
                 : Effect.succeed<PolicyDecision | undefined>(decided)
             })
         },
-        { settleOps: settleOps(redact), budgets: HostRuntime.budgetOf }
+        { settleOps: settleOps(redact), budgets: HostRuntime.budgetOf, processes: owner }
       )
     )
     // Turns that run when the host closes are left to its next start (D-7).
@@ -319,18 +321,9 @@ const canAsk = (providers: Providers.Providers) => (session: HostSession) => pro
 const catalogFailed = (root: string) => (cause: { readonly message: string }) =>
   Effect.fail(new StartupFailed({ reason: "storage", path: root, detail: cause.message }))
 
-/** The process that started a child, in the child's record: pid and start time, so that a reused pid is not taken for it. */
-const instanceOf = (identity: { readonly pid: number; readonly started: string }): string =>
-  `ins_${identity.pid}_${identity.started}`
-
-const isAlive = (instance: string): boolean => {
-  const [, pid, ...started] = instance.split("_")
-  return isSameProcess({ pid: Number(pid), started: started.join("_") })
-}
-
 /** Ends what an earlier process left running, and forgets it (RUN-090). Children of a face that still runs are its own. */
 const reap = Effect.fnUntraced(function* (store: RuntimeStore, owner: ProcessOwnerService) {
-  const left = (yield* store.processes).filter((record) => !isAlive(record.instanceId))
+  const left = (yield* store.processes).filter((record) => !isSameProcess(identityOfInstance(record.instanceId)))
   if (left.length === 0) return
   yield* owner.reap(left)
   yield* Effect.forEach(left, (record) => store.removeProcess(record.id), { discard: true })

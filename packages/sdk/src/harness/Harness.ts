@@ -21,6 +21,7 @@ import type {
   WithdrawalReason
 } from "@tackroom/protocol/events"
 import { Data, Deferred, Effect, type Schema, type Scope, type Stream } from "effect"
+import type { ProcessOwnerService } from "../process/ProcessOwner.ts"
 import type { HarnessCapabilities } from "./Capabilities.ts"
 
 /**
@@ -129,6 +130,8 @@ export interface HarnessContext {
   /** The session's journal, for drivers whose own record it is (native, scripted). */
   readonly journal: SessionJournal
   readonly secrets: { readonly get: (name: string) => Effect.Effect<string | undefined> }
+  /** Starts children that end with the runtime at the latest (10.3); fails where there are no processes. */
+  readonly processes: Effect.Effect<ProcessOwnerService, UnsupportedOperation>
   /** An event outside any turn. */
   readonly notice: (sessionId: string, event: HarnessEvent) => Effect.Effect<void>
   readonly instanceId: string

@@ -98,6 +98,9 @@ export interface ProcessOwnerService {
 
 const keptExits = 16
 
+/** Children of this process ever started: two owners of one process may write to one store. */
+let count = 0
+
 /** How long the end of a child waits for its record. */
 const recordWaitMs = 2000
 
@@ -130,7 +133,6 @@ export const makeProcessOwner = (options: ProcessOwnerOptions): DisposableProces
   const children = new Map<string, Owned>()
   const ended: Array<ProcessInfo> = []
   let disposed = false
-  let count = 0
   let guardStartedAt = 0
 
   const ownerClosed = (spec: SpawnSpec): SpawnFailed =>

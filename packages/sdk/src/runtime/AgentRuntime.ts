@@ -33,6 +33,7 @@ import {
   type ResolvedOptions
 } from "./Options.ts"
 import { Permissions, Questions } from "./Permissions.ts"
+import { Processes } from "./Processes.ts"
 import { Queue } from "./Queue.ts"
 import { Recovery } from "./Recovery.ts"
 import { Secrets } from "./Secrets.ts"
@@ -88,7 +89,7 @@ const harnesses = NativeSessions.layer.pipe(
   Layer.provideMerge(HarnessRegistry.layer),
   Layer.provideMerge(Layer.effect(HarnessHost, hostLayer)),
   Layer.provideMerge(Interactions.layer),
-  Layer.provideMerge(Asks.layer)
+  Layer.provideMerge(Layer.mergeAll(Asks.layer, Processes.layer))
 )
 
 /** Turns from their admission to their end, and what recovery takes up. */
@@ -158,6 +159,7 @@ export class AgentRuntime extends Context.Service<
       const store = yield* Store
       const leases = yield* Leases
       const recovery = yield* Recovery
+      const processes = yield* Processes
       const turns = yield* Turns
       const subscriptions = yield* Subscriptions
       const ready = Deferred.makeUnsafe<StoreInfo, RuntimeError>()
@@ -166,6 +168,7 @@ export class AgentRuntime extends Context.Service<
 
       const open = Effect.gen(function* () {
         const info = yield* store.open
+        yield* processes.reap
         yield* recovery.pass
         return info
       })

@@ -11,6 +11,7 @@ import { ActiveTurns } from "./ActiveTurns.ts"
 import { Asks } from "./Asks.ts"
 import { Journal } from "./Journal.ts"
 import { Leases } from "./Leases.ts"
+import { Processes } from "./Processes.ts"
 import { Secrets } from "./Secrets.ts"
 
 export const hostLayer = Effect.gen(function* () {
@@ -20,6 +21,7 @@ export const hostLayer = Effect.gen(function* () {
   const actives = yield* ActiveTurns
   const leases = yield* Leases
   const secrets = yield* Secrets
+  const processes = yield* Processes
   const context: HarnessContext = {
     ask: { permission: asks.permission, question: asks.question },
     artifacts: {
@@ -43,6 +45,7 @@ export const hostLayer = Effect.gen(function* () {
     },
     journal: store,
     secrets: { get: secrets.get },
+    processes: processes.owner,
     notice: (sessionId, event) =>
       Effect.suspend(() => {
         const active = actives.get(sessionId)

@@ -17,6 +17,7 @@ import type {
 } from "@tackroom/protocol/events"
 import { Context, type Effect } from "effect"
 import { harnessKey, type HarnessFactory, type TurnBudget } from "../harness/Harness.ts"
+import type { ProcessOwnerService } from "../process/ProcessOwner.ts"
 import type { SessionRow, TurnRow } from "../store/Rows.ts"
 import type { AdmitOutcome, RuntimeStore, StoreOp } from "../store/RuntimeStore.ts"
 import { coalesceDefaults, type CoalesceOptions } from "./Coalescer.ts"
@@ -133,6 +134,8 @@ export interface EmbedderOptions {
   }) => ReadonlyArray<StoreOp>
   /** Rows that commit with the start of a queued entry. */
   readonly admissionOps?: (session: string, outcome: AdmitOutcome) => ReadonlyArray<StoreOp>
+  /** The owner of harness processes, for a program that has one; it then ends what dead owners left behind. */
+  readonly processes?: ProcessOwnerService
   /** Asked before a recovered turn is continued; false leaves it waiting. */
   readonly mayContinue?: (session: SessionRow, turn: TurnRow) => boolean
 }

@@ -2,6 +2,7 @@
  * The runtime's side of the driver contract in a few lines: a journal in memory, barriers completed once their events are in
  * it, asks journaled as requests and resolutions. So a driver is tested against what it really depends on.
  */
+import { UnsupportedOperation } from "@tackroom/protocol"
 import type { EventPayload, HarnessEvent, PromptInput } from "@tackroom/protocol/events"
 import { Deferred, Effect, Option, Queue, Stream } from "effect"
 import {
@@ -84,6 +85,7 @@ export const makeBench = Effect.fnUntraced(function* (options: BenchOptions) {
     secrets: { get: () => Effect.succeed(undefined) },
     notice: () => Effect.void,
     journal,
+    processes: Effect.fail(new UnsupportedOperation({ operation: "processes" })),
     instanceId: "ins_test"
   }
   return { context, asks } satisfies Bench
