@@ -23,6 +23,17 @@ import {
   runErrorTable
 } from "@tackroom/protocol/run"
 import { Scenario } from "@tackroom/protocol/scenario"
+import {
+  ActivityAnswer,
+  ActivityPost,
+  LaunchRecord,
+  PermissionRead,
+  PermissionSubmit,
+  PermissionSubmitted,
+  PermissionWithdraw,
+  PermissionWithdrawn,
+  Preset
+} from "@tackroom/protocol/seat"
 import { toWireName } from "@tackroom/protocol/text"
 
 type Json = Schema.Json
@@ -37,9 +48,14 @@ const data = new Set(["const", "enum", "default", "examples"])
 /** The one name of a definition: the encoded side of a declared schema is that schema here. */
 const definitionName = (name: string): string => name.replace(/Encoded$/u, "")
 
+/** How a family writes the name of a field. */
+type NameOf = (field: string) => string
+
+const asDeclared: NameOf = (field) => field
+
 /** A JSON Schema in TypeScript names, rewritten to wire names and to where its definitions are. */
-const inWireNames = (schema: Json, definitions: string): Json => {
-  if (Array.isArray(schema)) return schema.map((item: Json) => inWireNames(item, definitions))
+const inWireNames = (schema: Json, definitions: string, nameOf: NameOf): Json => {
+  if (Array.isArray(schema)) return schema.map((item: Json) => inWireNames(item, definitions, nameOf))
   if (!isObject(schema)) return schema
   return tidy(
     Object.fromEntries(
@@ -49,17 +65,17 @@ const inWireNames = (schema: Json, definitions: string): Json => {
           return [key, definitionName(value.replace(/^#\/\$defs\//u, definitions))]
         }
         if (key === "required" && Array.isArray(value)) {
-          return [key, value.map((name: Json) => (typeof name === "string" ? toWireName(name) : name))]
+          return [key, value.map((name: Json) => (typeof name === "string" ? nameOf(name) : name))]
         }
         if (key === "properties" && isObject(value)) {
           return [
             key,
             Object.fromEntries(
-              Object.entries(value).map(([name, member]) => [toWireName(name), inWireNames(member, definitions)])
+              Object.entries(value).map(([name, member]) => [nameOf(name), inWireNames(member, definitions, nameOf)])
             )
           ]
         }
-        return [key, inWireNames(value, definitions)]
+        return [key, inWireNames(value, definitions, nameOf)]
       })
     )
   )
@@ -120,7 +136,7 @@ interface Definitions {
 }
 
 /** Collects the definitions that several schemas share. */
-const makeCollector = (definitions: string) => {
+const makeCollector = (definitions: string, nameOf: NameOf = toWireName) => {
   const collected = new Map<string, Json>()
   const schemaOf = (schema: Schema.Constraint): Json => {
     const document = Schema.toJsonSchemaDocument(schema, {
@@ -128,14 +144,14 @@ const makeCollector = (definitions: string) => {
     })
     for (const [key, definition] of Object.entries(document.definitions)) {
       const name = definitionName(key)
-      const json = name === "WireEvent" ? wireEvent : inWireNames(definition as unknown as Json, definitions)
+      const json = name === "WireEvent" ? wireEvent : inWireNames(definition as unknown as Json, definitions, nameOf)
       const known = collected.get(name)
       if (known !== undefined && JSON.stringify(known) !== JSON.stringify(json)) {
         throw new Error(`two schemas share the identifier ${name}`)
       }
       collected.set(name, json)
     }
-    return inWireNames(document.schema as unknown as Json, definitions)
+    return inWireNames(document.schema as unknown as Json, definitions, nameOf)
   }
   const sorted = (): Definitions =>
     Object.fromEntries([...collected].toSorted(([left], [right]) => (left < right ? -1 : 1)))
@@ -144,8 +160,13 @@ const makeCollector = (definitions: string) => {
 
 const base = "urn:tackroom:schema:"
 
-const jsonSchema = (file: string, title: string, schema: Schema.Constraint): JsonObject => {
-  const { schemaOf, sorted } = makeCollector("#/$defs/")
+const jsonSchema = (
+  file: string,
+  title: string,
+  schema: Schema.Constraint,
+  nameOf: NameOf = toWireName
+): JsonObject => {
+  const { schemaOf, sorted } = makeCollector("#/$defs/", nameOf)
   const root = schemaOf(schema)
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
@@ -259,6 +280,29 @@ const openrpc = (): JsonObject => {
   }
 }
 
+/** The bodies of the four routes between a runner and a rig: one definition each. */
+const seatMessages = (): JsonObject => {
+  const { schemaOf, sorted } = makeCollector("#/$defs/", asDeclared)
+  const messages = [
+    ActivityPost,
+    ActivityAnswer,
+    PermissionSubmit,
+    PermissionSubmitted,
+    PermissionRead,
+    PermissionWithdraw,
+    PermissionWithdrawn
+  ]
+  const members = messages.map((schema) => schemaOf(schema))
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    $id: `${base}seat-messages`,
+    title: "Messages between a runner and a rig",
+    description: "Each definition is the body of one request or answer. A reader ignores members it does not know.",
+    anyOf: members,
+    $defs: sorted()
+  }
+}
+
 /** Every published document by its file name. */
 export const documents = (): ReadonlyMap<string, JsonObject> =>
   new Map([
@@ -266,7 +310,13 @@ export const documents = (): ReadonlyMap<string, JsonObject> =>
     ["host-config.schema.json", jsonSchema("host-config.schema.json", "Configuration of a Tackroom host", HostConfig)],
     ["agent-definition.schema.json", jsonSchema("agent-definition.schema.json", "An agent", AgentDefinition)],
     ["events.schema.json", events()],
-    ["scenario.schema.json", jsonSchema("scenario.schema.json", "A scenario of the scripted provider", Scenario)]
+    ["scenario.schema.json", jsonSchema("scenario.schema.json", "A scenario of the scripted provider", Scenario)],
+    ["preset.schema.json", jsonSchema("preset.schema.json", "The preset of a seat's program", Preset)],
+    [
+      "launch-record.schema.json",
+      jsonSchema("launch-record.schema.json", "The launch record of a seat", LaunchRecord, asDeclared)
+    ],
+    ["seat-messages.schema.json", seatMessages()]
   ])
 
 /** A document as its file holds it. */

@@ -129,6 +129,7 @@ export const exportMaps: Readonly<Record<string, Readonly<Record<string, string>
     "./events": "./src/events/index.ts",
     "./run": "./src/run/index.ts",
     "./scenario": "./src/scenario/index.ts",
+    "./seat": "./src/seat/index.ts",
     "./text": "./src/text/index.ts",
     "./package.json": "./package.json"
   },

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { builtIns, companions, later, parseCommand } from "../../src/command/Command.ts"
 import { helpText } from "../../src/command/Help.ts"
-import { distance, suggest } from "../../src/command/Suggestion.ts"
+import { editDistance as distance } from "@tackroom/protocol/text"
+import { suggest } from "../../src/command/Suggestion.ts"
 import { hostState, stateHome } from "../../src/command/StateHome.ts"
 
 describe("the command line", () => {

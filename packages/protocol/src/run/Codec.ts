@@ -6,9 +6,9 @@
  * typed. Events inside a result are in wire form already and pass through as they are.
  */
 import { Result, type Schema, SchemaAST, SchemaParser } from "effect"
+import { type FieldIssue, fieldIssues } from "../internal/Issues.ts"
 import { memoised } from "../internal/Lazy.ts"
 import { toWireName } from "../text/WireNames.ts"
-import { type FieldIssue, fieldIssues } from "./internal/Issues.ts"
 import { isFreeJson, wireMapper } from "./internal/WireMapper.ts"
 import { methodNames, type MethodName, methods, type ParamsOf, type ResultOf } from "./Methods.ts"
 import { type NotificationName, notificationNames, type NotificationParams, notifications } from "./Notifications.ts"
@@ -40,7 +40,7 @@ export const wireCodec = <S extends Schema.Constraint>(schema: S): WireCodec<S["
       if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
       const all = SchemaParser.decodeUnknownResult(codec, { errors: "all" })(value)
       const issue = Result.isFailure(all) ? all.failure : decoded.failure
-      return Result.fail(invalidParams(fieldIssues(schema.ast, issue)))
+      return Result.fail(invalidParams(fieldIssues(schema.ast, issue, { nameOf: toWireName })))
     },
     encode: mapper.toWire
   }

@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 export * from "./CanonicalJson.ts"
+export * from "./EditDistance.ts"
 export * from "./JsonScan.ts"
 export * from "./Lines.ts"
 export * from "./Redaction.ts"

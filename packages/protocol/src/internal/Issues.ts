@@ -1,10 +1,9 @@
 /**
- * From a schema issue to what `invalid_params` says: the path as the client wrote it and what was expected (RUN-061,
+ * From a schema issue to what an answer says of it: the path as the client wrote it and what was expected (RUN-061,
  * RT-322). An input value never gets into either.
  */
 import { SchemaAST } from "effect"
 import type { SchemaIssue } from "effect"
-import { toWireName } from "../../text/WireNames.ts"
 
 /** One bad field: its path in wire names, empty for the whole value, and what was expected there. */
 export interface FieldIssue {
@@ -93,15 +92,15 @@ const isField = (ast: SchemaAST.AST, key: PropertyKey): boolean => {
 
 const plainKey = /^[A-Za-z_][A-Za-z0-9_-]*$/
 
-/** A path in wire names: `agent.subagents[0].tools`, and `cursors["ses:1"]` for a key that is no plain name. */
-const wirePath = (root: SchemaAST.AST, path: Path): string => {
+/** A path as the wire writes it: `agent.subagents[0].tools`, and `cursors["ses:1"]` for a key that is no plain name. */
+const wirePath = (root: SchemaAST.AST, path: Path, nameOf: (field: string) => string): string => {
   let asts: ReadonlyArray<SchemaAST.AST> = [root]
   let out = ""
   for (const key of path) {
     if (typeof key === "number") out += `[${key}]`
     else {
       const name = String(key)
-      const wire = asts.some((ast) => isField(ast, key)) ? toWireName(name) : name
+      const wire = asts.some((ast) => isField(ast, key)) ? nameOf(name) : name
       out += plainKey.test(wire) ? (out === "" ? wire : `.${wire}`) : `[${JSON.stringify(wire)}]`
     }
     asts = asts.flatMap((ast) => step(ast, key))
@@ -115,11 +114,21 @@ const at = (root: SchemaAST.AST, path: Path): SchemaAST.AST | undefined => {
   return asts[0]
 }
 
-/** The bad fields of an issue, in the order of the schema, at most `limit`. */
-export const fieldIssues = (root: SchemaAST.AST, issue: SchemaIssue.Issue, limit = 10): ReadonlyArray<FieldIssue> => {
+/** How issues are told: how the family's wire writes the name of a field, and at most how many of them (10). */
+export interface IssueOptions {
+  readonly nameOf: (field: string) => string
+  readonly limit?: number
+}
+
+/** The bad fields of an issue, in the order of the schema. */
+export const fieldIssues = (
+  root: SchemaAST.AST,
+  issue: SchemaIssue.Issue,
+  { nameOf, limit = 10 }: IssueOptions
+): ReadonlyArray<FieldIssue> => {
   const found: Array<FieldIssue> = []
   const add = (path: Path, expected: string) => {
-    const entry = { path: wirePath(root, path), expected }
+    const entry = { path: wirePath(root, path, nameOf), expected }
     if (found.length < limit && !found.some((other) => other.path === entry.path)) found.push(entry)
   }
   const walk = (node: SchemaIssue.Issue, path: Path, expected: string | undefined): void => {
