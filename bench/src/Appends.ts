@@ -3,6 +3,7 @@
  * both WAL with `synchronous=FULL`.
  */
 import { createSqliteRuntimeStore } from "@tackroom/sdk/stores/sqlite"
+import { sessionOf } from "@tackroom/sdk/testing"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
 import { mkdirSync } from "node:fs"
@@ -13,36 +14,8 @@ import { inRounds, median } from "./Statistics.ts"
 
 const measure = "appends"
 const turnId = "trn_01HZX5J3X0ABCDEFGHJKMNPQRS"
-const sessionOf = (n: number): string => `ses_01HZX5J3X0ABCDEFGHJKMNP${String(n).padStart(3, "0")}`
+const idOf = (n: number): string => `ses_01HZX5J3X0ABCDEFGHJKMNP${String(n).padStart(3, "0")}`
 const harness = { id: "scripted", access: "native" } as const
-
-const rowOf = (id: string) => ({
-  id,
-  workspaceId: "default",
-  directory: "/srv/app",
-  harnessId: harness.id,
-  access: harness.access,
-  parentId: null,
-  rootId: id,
-  toolCallId: null,
-  title: null,
-  titleSource: null,
-  status: null,
-  phase: null,
-  lastTurn: null,
-  config: { harness },
-  metadata: null,
-  tags: [],
-  harnessPayload: null,
-  commands: null,
-  owner: null,
-  queueRevision: 0,
-  queueHeld: null,
-  createdAt: 0,
-  updatedAt: 0,
-  archivedAt: null,
-  closedAt: null
-})
 
 /** A store with that many sessions in it. */
 const openStore = async (root: string, sessions: number): Promise<RuntimeStore> => {
@@ -50,7 +23,7 @@ const openStore = async (root: string, sessions: number): Promise<RuntimeStore> 
   await Effect.runPromise(
     store.createSessions(
       Array.from({ length: sessions }, (_, n) => ({
-        row: rowOf(sessionOf(n)),
+        row: sessionOf(idOf(n)),
         entries: [{ payload: { type: "session-created", harness } as const }]
       }))
     )
@@ -102,7 +75,7 @@ const rawRun = (root: string, list: ReadonlyArray<NewEntry>, ms: number, { batch
     const begin = db.prepare("BEGIN IMMEDIATE")
     const commit = db.prepare("COMMIT")
     const rows = list.map(({ payload }, i) => ({
-      sessionId: sessionOf(calls === "one" ? 0 : i),
+      sessionId: idOf(calls === "one" ? 0 : i),
       type: payload.type,
       payload: JSON.stringify(payload)
     }))
@@ -139,8 +112,8 @@ const ourRun = async (
     )
     const appendBatch = (slice: ReadonlyArray<NewEntry>) =>
       calls === "one"
-        ? store.append(sessionOf(0), 0, slice)
-        : Effect.forEach(slice, (entry, i) => store.append(sessionOf(i), 0, [entry]), {
+        ? store.append(idOf(0), 0, slice)
+        : Effect.forEach(slice, (entry, i) => store.append(idOf(i), 0, [entry]), {
             concurrency: "unbounded",
             discard: true
           })

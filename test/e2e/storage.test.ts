@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawnSync } from "node:child_process"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import { readAll } from "./support/Drive.ts"
@@ -31,7 +31,7 @@ interface Accepted {
   readonly session_id: string
   readonly submission_id: string
   /** Whether it came to its end before the disk gave out. */
-  readonly ended: boolean
+  readonly inTime: boolean
 }
 
 /**
@@ -52,7 +52,7 @@ const fill = async (host: RawHost, ids: ReadonlyArray<string>): Promise<Readonly
       return accepted
     }
     const end = await host.call("run/wait", { ...run, wait_ms: 2_000 })
-    accepted.push({ ...run, ended: end.status === "completed" })
+    accepted.push({ ...run, inTime: end.status === "completed" })
     if (end.status !== "completed") free.shift()
   }
 }
@@ -71,7 +71,7 @@ const proveFull = async (
   ids: ReadonlyArray<string>
 ): Promise<{ readonly accepted: ReadonlyArray<Accepted>; readonly shown: Shown }> => {
   const accepted = await fill(host, ids)
-  assert.isAbove(accepted.filter((run) => run.ended).length, 2)
+  assert.isAbove(accepted.filter((run) => run.inTime).length, 2)
   assert.strictEqual((await host.call("host/info")).state, "ready")
   const shown = await readEach(host, ids)
   for (const id of ids) {
@@ -88,15 +88,20 @@ const proveFull = async (
   return { accepted, shown }
 }
 
+/** The state of a run at its end. */
+const ended = async (host: RawHost, run: { readonly session_id: string; readonly submission_id?: string }) => {
+  for (;;) {
+    const state = await host.call("run/wait", { ...run, wait_ms: 5_000 })
+    if (state.status !== "running") return state
+  }
+}
+
 /** Waits for the end of each accepted run. Only one that met the full disk may have failed. */
 const proveEnds = async (host: RawHost, accepted: ReadonlyArray<Accepted>): Promise<void> => {
-  for (const { ended, session_id, submission_id } of accepted) {
-    const wait = { session_id, submission_id, wait_ms: 5_000 }
-    let state = await host.call("run/wait", wait)
-    while (state.status === "running") state = await host.call("run/wait", wait)
-    const end = [state.status, state.failure]
-    const ends = [["completed", undefined], ...(ended ? [] : [["failed", "internal"]])]
-    assert.deepInclude(ends, end, submission_id)
+  for (const { inTime, session_id, submission_id } of accepted) {
+    const state = await ended(host, { session_id, submission_id })
+    const ends = [["completed", undefined], ...(inTime ? [] : [["failed", "internal"]])]
+    assert.deepInclude(ends, [state.status, state.failure], submission_id)
   }
 }
 
@@ -115,9 +120,7 @@ const proveAfterwards = async (lab: Lab, accepted: ReadonlyArray<Accepted>, show
     )
     const run = { session_id: id, submission_id: "new" }
     await host.call("run/start", { ...run, text: "and on" })
-    let end = await host.call("run/wait", { ...run, wait_ms: 5_000 })
-    while (end.status === "running") end = await host.call("run/wait", { ...run, wait_ms: 5_000 })
-    assert.strictEqual(end.final_output, "and on")
+    assert.strictEqual((await ended(host, run)).final_output, "and on")
   }
   await host.close()
   assert.strictEqual(readStored(lab.stateDir).integrity, "ok")
@@ -162,6 +165,29 @@ describe("a full disk", () => {
   })
 })
 
+describe("a store file that is taken away", () => {
+  it("is not written to any more: what is new is refused, what is there is told, and the host goes on [RUN-064]", async () => {
+    const lab = makeEchoLab()
+    const host = await lab.open()
+    const id = await openSession(host, lab)
+    const run = { session_id: id, submission_id: "m-0" }
+    await host.call("run/start", { ...run, text: "kept" })
+    await ended(host, run)
+    const before = await readAll(host, id)
+    const file = join(lab.stateDir, "agent-runtime.db")
+    const aside = `${file}.aside`
+    renameSync(file, aside)
+    const refused = await host.ask("run/start", { session_id: id, submission_id: "m-1", text: "lost?" })
+    assert.strictEqual(refused.error?.data.kind, "storage_failure", JSON.stringify(refused))
+    assert.deepStrictEqual(await readAll(host, id), before)
+    renameSync(aside, file)
+    await host.call("run/start", { session_id: id, submission_id: "m-1", text: "again" })
+    assert.strictEqual((await ended(host, { session_id: id, submission_id: "m-1" })).final_output, "again")
+    await host.close()
+    assert.strictEqual(readStored(lab.stateDir).integrity, "ok")
+  })
+})
+
 describe("a torn end of the write-ahead log", () => {
   it("costs what was not committed and nothing else, wherever it is torn [STO-041, STO-049]", async () => {
     const lab = makeEchoLab()
@@ -198,8 +224,7 @@ describe("a torn end of the write-ahead log", () => {
     writeFileSync(walPath(lab.stateDir), wal.subarray(0, wal.length - 1))
     const left = readStored(lab.stateDir).events.get(id)?.length ?? 0
     const next = await lab.open()
-    let end = await next.call("run/wait", { session_id: id, wait_ms: 5_000 })
-    while (end.status === "running") end = await next.call("run/wait", { session_id: id, wait_ms: 5_000 })
+    const end = await ended(next, { session_id: id })
     assert.deepStrictEqual([end.status, end.final_output], ["completed", "one"])
     const again = await readAll(next, id)
     const kept = again.slice(0, left).map((event) => JSON.stringify(event))

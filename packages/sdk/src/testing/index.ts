@@ -5,3 +5,4 @@
  */
 export * from "./harnessContract.ts"
 export * from "./storeContract.ts"
+export { sessionOf } from "./storeContractKit.ts"

@@ -109,7 +109,11 @@ export const testCase =
 /** The harness of every session here. */
 export const harness = { id: "scripted", access: "native" } as const
 
-/** A session row with nothing special. */
+/**
+ * A session row with nothing special, to fill a store with.
+ *
+ * @since 0.1.0
+ */
 export const sessionOf = (id: string, overrides: Partial<SessionRow> = {}): Omit<SessionRow, "head" | "fence"> => {
   const { head: _head, fence: _fence, ...rest } = overrides
   return {
