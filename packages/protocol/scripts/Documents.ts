@@ -34,6 +34,7 @@ import {
   PermissionWithdrawn,
   Preset
 } from "@tackroom/protocol/seat"
+import { ServeLine, ServeOp } from "@tackroom/protocol/serve"
 import { toWireName } from "@tackroom/protocol/text"
 
 type Json = Schema.Json
@@ -316,7 +317,9 @@ export const documents = (): ReadonlyMap<string, JsonObject> =>
       "launch-record.schema.json",
       jsonSchema("launch-record.schema.json", "The launch record of a seat", LaunchRecord, asDeclared)
     ],
-    ["seat-messages.schema.json", seatMessages()]
+    ["seat-messages.schema.json", seatMessages()],
+    ["serve-ops.schema.json", jsonSchema("serve-ops.schema.json", "An op of serve mode", ServeOp)],
+    ["serve-lines.schema.json", jsonSchema("serve-lines.schema.json", "A line of serve mode", ServeLine)]
   ])
 
 /** A document as its file holds it. */

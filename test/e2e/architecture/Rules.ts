@@ -130,6 +130,7 @@ export const exportMaps: Readonly<Record<string, Readonly<Record<string, string>
     "./run": "./src/run/index.ts",
     "./scenario": "./src/scenario/index.ts",
     "./seat": "./src/seat/index.ts",
+    "./serve": "./src/serve/index.ts",
     "./text": "./src/text/index.ts",
     "./package.json": "./package.json"
   },
