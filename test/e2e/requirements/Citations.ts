@@ -22,9 +22,9 @@ export interface Citations {
 }
 
 /** A family's three digits, or the row of a table of the seat contract: `RIG-D4`, `SEAT-Q12`. */
-const ruleId = /^(?:(?:RT|HRN|STO|RUN|AGT|SEAT|RIG|CHK|ACP)-\d{3}|(?:RIG|SEAT)-[A-Z]\d{1,2})$/
+const ruleId = /^(?:(?:RT|HRN|STO|RUN|AGT|SEAT|RIG|CHK|ACP|SRV|HDL)-\d{3}|(?:RIG|SEAT)-[A-Z]\d{1,2})$/
 const brackets = /\[([^[\]]*)\]/g
-const looksLikeRule = /\b(?:RT|HRN|STO|RUN|AGT|SEAT|RIG|CHK|ACP)-?\d/
+const looksLikeRule = /\b(?:RT|HRN|STO|RUN|AGT|SEAT|RIG|CHK|ACP|SRV|HDL)-?\d/
 
 const isNode = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)

@@ -161,6 +161,9 @@ export const StartLine = lazySchema(() =>
 export const DeltaLine = lazySchema(() =>
   run("delta", { text: bytes(1, serveLimits.deltaBytes) }).annotate({ identifier: "ServeDeltaLine" })
 )
+const notifyName = (kind: string): string =>
+  `Serve${kind.replace(/(?:^|_)([a-z])/gu, (_, letter: string) => letter.toUpperCase())}Notify`
+
 /** Something that happened in the run; see `notifyTable`. @since 0.1.0 */
 export const NotifyLine = lazySchema(() =>
   Schema.Union(
@@ -168,7 +171,7 @@ export const NotifyLine = lazySchema(() =>
       run("notify", {
         kind: Schema.Literal(kind),
         data: notifyTable[kind].schema as unknown as Schema.Codec<NotifyData<NotifyKind>>
-      }).annotate({ identifier: `ServeNotify_${kind}` })
+      }).annotate({ identifier: notifyName(kind) })
     )
   ).annotate({ identifier: "ServeNotifyLine" })
 )

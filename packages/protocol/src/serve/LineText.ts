@@ -52,32 +52,38 @@ const written = (value: unknown): string => {
 const isObject = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Where something can be cut: the object that says so, the field, and how to put the shorter value. */
+/** Where something can be cut: the object that says so, the field, its weight, and how to make it this much shorter. */
 interface Place {
   readonly owner: Fields
   readonly field: string
-  readonly bytes: number
-  readonly cut: (bytes: number) => void
+  readonly weight: number
+  readonly shorten: (bytes: number) => void
 }
+
+/** The part that stays of something of `bytes` bytes which has to lose `excess`. */
+const remaining = (bytes: number, excess: number): number => Math.max(0, Math.min(0.9, (bytes - excess - 64) / bytes))
 
 /** Fields that name things: without them a line means nothing. */
 const kept: ReadonlySet<string> = new Set(["type", "kind", "run_id", "op_id", "ask_id", "session_id", "turn_id"])
+
+/** Lists of so few items are never the reason. */
+const fewItems = 64
 
 /** The longest text of a value, or its longest list where that is made of many small things. */
 const longestPlace = (root: Fields): Place | undefined => {
   let longest: Place | undefined
   const offer = (place: Place): void => {
-    if (place.bytes > (longest?.bytes ?? 0)) longest = place
+    if (place.weight > (longest?.weight ?? 2)) longest = place
   }
   const walk = (value: unknown, owner: Fields, field: string, put: (value: unknown) => void): void => {
     if (typeof value === "string") {
+      // What is written is longer than the text where it needs escapes.
       const bytes = utf8Length(written(value))
       offer({
         owner,
         field,
-        bytes,
-        // What is written is longer than the text where it needs escapes.
-        cut: (size) => put(headBytes(value, Math.floor((utf8Length(value) * Math.max(0, size)) / bytes)))
+        weight: bytes,
+        shorten: (excess) => put(headBytes(value, Math.floor(utf8Length(value) * remaining(bytes, excess))))
       })
     } else if (Array.isArray(value)) {
       const items = value as Array<unknown>
@@ -86,15 +92,15 @@ const longestPlace = (root: Fields): Place | undefined => {
           items[index] = next
         })
       )
-      // A list counts by its items, so that one long text in it is cut before items are dropped.
-      if (items.length > 64) {
-        offer({
-          owner,
-          field,
-          bytes: Math.floor(utf8Length(written(items)) / 2),
-          cut: (size) => put(items.slice(0, Math.floor((items.length * Math.max(0, size)) / utf8Length(written(items)))))
-        })
-      }
+      if (items.length <= fewItems) return
+      const bytes = utf8Length(written(items))
+      offer({
+        owner,
+        field,
+        // Half: one long text in a list is cut before items are dropped.
+        weight: Math.floor(bytes / 2),
+        shorten: (excess) => put(items.slice(0, Math.floor(items.length * remaining(bytes, excess))))
+      })
     } else if (isObject(value)) walkFields(value)
   }
   const walkFields = (fields: Fields): void => {
@@ -115,8 +121,8 @@ const fitted = (whole: string, limit: number): string => {
   const root = JSON.parse(text) as Fields
   for (let excess = utf8Length(text) - limit; excess > 0; excess = utf8Length(text) - limit) {
     const place = longestPlace(root)
-    if (place === undefined || place.bytes <= 2) return text
-    place.cut(Math.min(place.bytes - excess - 64, Math.floor(place.bytes * 0.9)))
+    if (place === undefined) return text
+    place.shorten(excess)
     place.owner[`${place.field}_truncated`] = true
     text = written(root)
   }

@@ -29,7 +29,12 @@ export type ServeUsage = typeof ServeUsage.Type
 
 /** A call whose input is complete; `args` is its JSON on one line. @since 0.1.0 */
 export const ServeToolCall = lazySchema(() =>
-  Schema.Struct({ name: text, args: bytes(0, serveLimits.toolArgsBytes), argsTruncated: cut, id: optional(text) }).annotate({
+  Schema.Struct({
+    name: text,
+    args: bytes(0, serveLimits.toolArgsBytes),
+    argsTruncated: cut,
+    id: optional(text)
+  }).annotate({
     identifier: "ServeToolCall"
   })
 )
@@ -139,7 +144,10 @@ const data = <const Fields extends Schema.Struct.Fields>(name: string, fields: (
  */
 export const notifyTable = {
   tool_start: row(true, Schema.Array(text)),
-  tool_calls: row(true, lazySchema(() => Schema.Array(ServeToolCall))),
+  tool_calls: row(
+    true,
+    lazySchema(() => Schema.Array(ServeToolCall))
+  ),
   tool_running: row(true, text),
   tools: row(true, Schema.Null),
   retry: row(true, Schema.Null),
@@ -148,7 +156,10 @@ export const notifyTable = {
   ask: row(true, Ask),
   run_finished: row(true, Schema.Null),
   ask_resolved: row(false, AskResolved),
-  cancelling: row(false, data("Cancelling", () => ({ cause: CancelCause }))),
+  cancelling: row(
+    false,
+    data("Cancelling", () => ({ cause: CancelCause }))
+  ),
   tool_status: row(
     false,
     data("ToolStatus", () => ({
@@ -174,7 +185,10 @@ export const notifyTable = {
       newTextTruncated: cut
     }))
   ),
-  thinking: row(false, data("Thinking", () => ({ text: bytes(0, serveLimits.deltaBytes) }))),
+  thinking: row(
+    false,
+    data("Thinking", () => ({ text: bytes(0, serveLimits.deltaBytes) }))
+  ),
   text_replace: row(
     false,
     data("TextReplace", () => ({
@@ -204,7 +218,10 @@ export const notifyTable = {
       )
     }))
   ),
-  auto_approved: row(false, data("AutoApproved", () => ({ tool: text, id: text, origin: Origin }))),
+  auto_approved: row(
+    false,
+    data("AutoApproved", () => ({ tool: text, id: text, origin: Origin }))
+  ),
   subagent: row(
     false,
     data("Subagent", () => ({
@@ -226,7 +243,10 @@ export const notifyTable = {
       name: optional(text)
     }))
   ),
-  status: row(false, data("Status", () => ({ status: Schema.Literals(["recovering", "error"]) }))),
+  status: row(
+    false,
+    data("Status", () => ({ status: Schema.Literals(["recovering", "error"]) }))
+  ),
   compaction: row(
     false,
     data("Compaction", () => ({ phase: Schema.Literals(["started", "completed"]), reason: optional(text) }))
@@ -235,8 +255,14 @@ export const notifyTable = {
     false,
     data("Context", () => ({ used: Schema.Natural, size: Schema.Natural, cost: optional(Cost) }))
   ),
-  title: row(false, data("Title", () => ({ title: text }))),
-  commands: row(false, data("Commands", () => ({ commands: Schema.Array(Command) }))),
+  title: row(
+    false,
+    data("Title", () => ({ title: text }))
+  ),
+  commands: row(
+    false,
+    data("Commands", () => ({ commands: Schema.Array(Command) }))
+  ),
   config: row(
     false,
     data("Config", () => ({
@@ -245,18 +271,30 @@ export const notifyTable = {
       mode: optional(text)
     }))
   ),
-  goal: row(false, data("Goal", () => ({ goal: Schema.NullOr(Goal) }))),
+  goal: row(
+    false,
+    data("Goal", () => ({ goal: Schema.NullOr(Goal) }))
+  ),
   mcp: row(
     false,
     data("Mcp", () => ({ server: text, status: text, error: optional(text) }))
   ),
-  auth: row(false, data("Auth", () => ({ status: text }))),
+  auth: row(
+    false,
+    data("Auth", () => ({ status: text }))
+  ),
   rate_limit: row(
     false,
     data("RateLimit", () => ({ status: text, resetsAt: optional(Timestamp) }))
   ),
-  background: row(false, data("Background", () => ({ kind: text, data: Schema.Json }))),
-  background_dropped: row(false, data("BackgroundDropped", () => ({ count: Schema.Natural }))),
+  background: row(
+    false,
+    data("Background", () => ({ kind: text, data: Schema.Json }))
+  ),
+  background_dropped: row(
+    false,
+    data("BackgroundDropped", () => ({ count: Schema.Natural }))
+  ),
   event: row(
     false,
     data("Event", () => ({ type: text, payload: Schema.Json, payloadTruncated: cut }))

@@ -31,7 +31,9 @@ export const refusalDetails = {
   ambiguous_answer: lazySchema(() => Schema.Struct({ askId: text })),
   stale_answer: lazySchema(() => Schema.Struct({ askId: text, pendingAskId: text })),
   not_an_option: lazySchema(() => Schema.Struct({ question: text, options: Schema.Array(text) })),
-  version: lazySchema(() => Schema.Struct({ requested: Schema.Array(Schema.Finite), supported: Schema.Array(Schema.Finite) })),
+  version: lazySchema(() =>
+    Schema.Struct({ requested: Schema.Array(Schema.Finite), supported: Schema.Array(Schema.Finite) })
+  )
 } as const
 
 /** @since 0.1.0 */

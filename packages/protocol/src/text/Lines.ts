@@ -3,7 +3,7 @@
  *
  * U+2028, U+2029, U+0085 and a carriage return elsewhere are data; one carriage return directly before the 0x0A is
  * dropped; a byte order mark at the very start is skipped. The limit counts the bytes of one frame without its
- * terminator. A larger frame is thrown away in constant memory and reported when it ends. The cost is linear in the
+ * terminator. A larger frame is thrown away in constant memory and reported when it ends, or at once (`early`). The cost is linear in the
  * bytes, however they are chunked.
  *
  * @since 0.1.0
@@ -23,6 +23,11 @@ export interface LinesOptions<A = undefined> {
   readonly headBytes?: number
   /** Makes the scan of a frame that is too large, e.g. `makeIdScan`. */
   readonly scan?: () => OversizeScan<A>
+  /**
+   * Reports a frame that is too large as soon as it is, and not when it ends: with the bytes seen so far and without a
+   * scan. Nothing more comes of that frame (SRV-034).
+   */
+  readonly early?: boolean
 }
 
 /** A whole frame. The bytes may be a view into the chunk that was pushed. @since 0.1.0 */
@@ -81,6 +86,7 @@ export const makeLines = <A = undefined>(options: LinesOptions<A>): Lines<A> => 
   let held = nothing
   let length = 0
   let first = true
+  let out: Array<Line<A>> = []
   let oversize: { head: Uint8Array; observed: number; cr: boolean; scan: OversizeScan<A> | undefined } | undefined
 
   const hold = (bytes: Uint8Array): void => {
@@ -111,6 +117,9 @@ export const makeLines = <A = undefined>(options: LinesOptions<A>): Lines<A> => 
   const overflow = (): void => {
     const body = held.subarray(skipped(), length)
     oversize = { head: body.slice(0, keep), observed: 0, cr: false, scan: options.scan?.() }
+    if (options.early === true) {
+      out.push({ _tag: "Oversize", observedBytes: body.length, head: oversize.head, scan: undefined })
+    }
     held = nothing
     length = 0
     discard(body)
@@ -132,12 +141,13 @@ export const makeLines = <A = undefined>(options: LinesOptions<A>): Lines<A> => 
   }
 
   /** Ends the frame whose bytes were added; `bytes` is the frame itself when nothing was held. */
-  const complete = (terminated: boolean): Line<A> => {
+  const complete = (terminated: boolean): Line<A> | undefined => {
     const start = skipped()
     first = false
     if (oversize !== undefined) {
       const ended = oversize
       oversize = undefined
+      if (options.early === true) return undefined
       if (!terminated && ended.cr) ended.scan?.push(Uint8Array.of(CR))
       return {
         _tag: "Oversize",
@@ -155,6 +165,7 @@ export const makeLines = <A = undefined>(options: LinesOptions<A>): Lines<A> => 
 
   const push = (chunk: Uint8Array): ReadonlyArray<Line<A>> => {
     const lines: Array<Line<A>> = []
+    out = lines
     let from = 0
     while (from < chunk.length) {
       const at = chunk.indexOf(LF, from)
@@ -166,7 +177,8 @@ export const makeLines = <A = undefined>(options: LinesOptions<A>): Lines<A> => 
         lines.push({ _tag: "Frame", bytes: chunk.subarray(from, at > from && chunk[at - 1] === CR ? at - 1 : at) })
       } else {
         add(chunk.subarray(from, at))
-        lines.push(complete(true))
+        const line = complete(true)
+        if (line !== undefined) lines.push(line)
       }
       from = at + 1
     }
@@ -174,12 +186,13 @@ export const makeLines = <A = undefined>(options: LinesOptions<A>): Lines<A> => 
   }
 
   const end = (): Line<A> | undefined => {
+    out = []
     // a carriage return that no terminator follows is data
     if (oversize === undefined && length > limit + skipped()) overflow()
     const empty = oversize === undefined && length === skipped()
     const last = complete(false)
     first = true
-    return empty ? undefined : last
+    return empty ? undefined : (last ?? out[0])
   }
 
   return { push, end }

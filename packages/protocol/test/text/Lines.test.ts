@@ -57,6 +57,18 @@ describe("lines", () => {
     same("\ufeff\n", [""])
   })
 
+  it("with `early` a frame over the limit is told before it ends, once, in its place [SRV-034]", () => {
+    const input = `a\n${"x".repeat(16)}\n${"y".repeat(40)}\nb\n${"z".repeat(17)}\r`
+    const kinds = (chunks: ReadonlyArray<Uint8Array>) =>
+      split(chunks, { early: true }).map((item) => (typeof item === "string" ? item.length : "over"))
+    for (const chunks of everySplit(bytes(input))) assert.deepStrictEqual(kinds(chunks), [1, 16, "over", 1, "over"])
+    const lines = makeLines({ limit: 4, early: true })
+    assert.deepStrictEqual(lines.push(bytes("abcd\r")), [])
+    assert.lengthOf(lines.push(bytes("\nabcde")), 2)
+    assert.deepStrictEqual(lines.push(bytes("more")), [])
+    assert.lengthOf(lines.push(bytes("\nok\n")), 1)
+  })
+
   it("bytes without a terminator are a last frame [RUN-015]", () => {
     same("a\nbc", ["a", "bc"])
     same("a\nbc\r", ["a", "bc\r"])

@@ -3,11 +3,12 @@ import * as protocol from "@tackroom/protocol"
 import * as Events from "@tackroom/protocol/events"
 import * as Run from "@tackroom/protocol/run"
 import * as Scenario from "@tackroom/protocol/scenario"
+import * as Serve from "@tackroom/protocol/serve"
 import { fromWire, fromWireName, toWire, toWireName, wireNameExceptions } from "@tackroom/protocol/text"
 import { Schema, SchemaAST } from "effect"
 import { fieldNames, schemasOf } from "../events/Schemas.ts"
 
-const schemas = schemasOf({ ...protocol, ...Events, ...Scenario, ...Run })
+const schemas = schemasOf({ ...protocol, ...Events, ...Scenario, ...Serve, ...Run })
 const names = new Set(schemas.flatMap(([, schema]) => [...fieldNames(schema)]))
 
 /** `providerId` of a subagent and `providerID` of a model share a wire name; they never stand in one object. */
