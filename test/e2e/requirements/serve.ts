@@ -27,7 +27,7 @@ export const serveRules: ReadonlyArray<Requirement> = [
   { id: "SRV-019", title: "faces share the state directory without the host's lock" },
   // 2 Framing
   { id: "SRV-030", title: "only the newline byte splits lines" },
-  { id: "SRV-031", title: "blank lines are ignored" },
+  { id: "SRV-031", title: "a blank line is no op" },
   { id: "SRV-032", title: "a byte order mark at the start is dropped" },
   { id: "SRV-033", title: "a line may be exactly the limit" },
   { id: "SRV-034", title: "a line over the limit is told at once and never kept" },
@@ -38,7 +38,7 @@ export const serveRules: ReadonlyArray<Requirement> = [
   { id: "SRV-039", title: "a bad line disturbs neither the next one nor the run" },
   { id: "SRV-040", title: "the refusal of a line gives its number and none of its bytes" },
   { id: "SRV-041", title: "an unterminated last line counts" },
-  { id: "SRV-042", title: "unknown fields of an op are ignored" },
+  { id: "SRV-042", title: "an op may have fields that nobody knows" },
   { id: "SRV-043", title: "odd code units survive in texts and are refused in ids" },
   { id: "SRV-060", title: "lines are written whole" },
   { id: "SRV-061", title: "every line has the protocol and its type" },
@@ -154,7 +154,7 @@ export const serveRules: ReadonlyArray<Requirement> = [
   { id: "SRV-377", title: "reported work survives a crash" },
   { id: "SRV-378", title: "a lost result is found by resuming" },
   { id: "SRV-379", title: "usage never falls and ends with the result's" },
-  { id: "SRV-380", title: "what a reader does not know it ignores" },
+  { id: "SRV-380", title: "what a driver does not know it ignores" },
   { id: "SRV-381", title: "how text is cut is no promise", open: "it promises nothing that could fail" },
   // 11 Headless
   { id: "HDL-001", title: "the prompt is the argument or all of stdin" },
