@@ -11,11 +11,7 @@ export const harnessRules: ReadonlyArray<Requirement> = [
   { id: "HRN-004", title: "resume reopens the bound conversation or fails" },
   { id: "HRN-005", title: "missing is said on the harness's own evidence only" },
   { id: "HRN-006", title: "a pending handle may be created again" },
-  {
-    id: "HRN-007",
-    title: "another real path is an unconfirmed resume",
-    open: "drivers of real harnesses and their processes come with the SDK-harness work"
-  },
+  { id: "HRN-007", title: "another real path is an unconfirmed resume" },
   {
     id: "HRN-008",
     title: "replayed frames are suppressed as a block",
@@ -66,7 +62,10 @@ export const harnessRules: ReadonlyArray<Requirement> = [
   { id: "HRN-070", title: "the kit covers the whole list of situations" },
   { id: "HRN-071", title: "each kit case is failed by a broken driver made for it" },
   { id: "HRN-072", title: "runs of real programs are gated and skipped loudly", open: sdk },
-  // 11.6 Harness rules: native, scripted
+  // 11.6 Harness rules: host, native, scripted
+  { id: "HRN-240", title: "host: the message id is the submission id, a restart finds the run again" },
+  { id: "HRN-241", title: "host: the place in the host's journal is kept with each batch, nothing is taken twice" },
+  { id: "HRN-242", title: "host: a callback lost with its process leaves its call uncertain" },
   { id: "HRN-260", title: "native goes on from the journal and repeats no tool" },
   { id: "HRN-280", title: "scenarios are deterministic and say that they are scripted" },
   { id: "HRN-281", title: "a fixture replays with its spacing or at once" }

@@ -62,13 +62,12 @@ export const connectHost = (factory: TransportFactory, options: ConnectOptions =
  * ```
  */
 export const launchHost = (options: LaunchOptions): Promise<Host> => {
-  const { config, command = "tackroom", args = [], cwd, env, redact } = options
-  const json = JSON.stringify(codec.encode(config))
-  const start = async (argument: string): Promise<HostTransport> => {
+  const { config, command = "tackroom", cwd, env, redact } = options
+  const factory = hostProgram(options, async (args) => {
     const { environment, self } = await Effect.runPromise(machine)
     return makeStdioTransport({
       command,
-      args: [...args, "harness-stdio", argument],
+      args,
       environment,
       names: namedVariables(config),
       instanceId: `client-${self.pid}`,
@@ -76,10 +75,19 @@ export const launchHost = (options: LaunchOptions): Promise<Host> => {
       ...(env === undefined ? {} : { variables: env }),
       ...(redact === undefined ? {} : { redact })
     })
-  }
-  const factory: TransportFactory = () =>
-    utf8Length(json) <= largestArgument ? start(json) : withFile(json, (path) => start(`@${path}`))
+  })
   return connectHost(factory, options)
+}
+
+/** The command line of a host with a configuration; `start` runs it, at the launch and at each restart. */
+export const hostProgram = (
+  options: Pick<LaunchOptions, "args" | "config">,
+  start: (args: ReadonlyArray<string>) => Promise<HostTransport>
+): TransportFactory => {
+  const json = JSON.stringify(codec.encode(options.config))
+  const launched = (argument: string): Promise<HostTransport> =>
+    start([...(options.args ?? []), "harness-stdio", argument])
+  return () => (utf8Length(json) <= largestArgument ? launched(json) : withFile(json, (path) => launched(`@${path}`)))
 }
 
 /** A file that only this user can read; it is gone with the host that read it. */

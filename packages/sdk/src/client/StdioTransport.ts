@@ -65,14 +65,15 @@ export const makeStdioTransport = (options: StdioTransportOptions): Promise<Host
     })
     .pipe(
       Scope.provide(scope),
-      Effect.map((child) => overChild(child, Effect.andThen(Scope.close(scope, Exit.void), owner.dispose))),
+      Effect.map((child) => makeChildTransport(child, Effect.andThen(Scope.close(scope, Exit.void), owner.dispose))),
       Effect.mapError((failed: SpawnFailed) => new LaunchFailed({ message: failed.message, cause: failed })),
       Effect.tapError(() => owner.dispose)
     )
   return Effect.runPromise(spawn)
 }
 
-const overChild = (child: Child, release: Effect.Effect<void>): HostTransport => {
+/** The way to a host that somebody else started. `release` runs when the child is over, however it ended. */
+export const makeChildTransport = (child: Child, release: Effect.Effect<void>): HostTransport => {
   let queued: Array<string> = []
   let closed: TransportClosed | undefined
   let closing: Promise<TransportClosed> | undefined

@@ -9,6 +9,7 @@ import type { HarnessDefinition } from "./Harness.ts"
 
 /** Ids and accesses stand once, here (11.1). Configured connections are not in it: their ids are opaque (HRN-062). */
 export const AGENT_HARNESS_DEFINITIONS = {
+  host: { access: "native", definition: { label: "Run-protocol host", authEnv: null } },
   native: { access: "native", definition: { label: "Tackroom", authEnv: null } },
   scripted: { access: "native", definition: { label: "Scripted (no model)", authEnv: null } }
 } as const satisfies Record<string, { readonly access: HarnessAccess; readonly definition: HarnessDefinition }>

@@ -36,8 +36,20 @@ export const makeBarrier: Effect.Effect<Barrier> = Effect.map(
   (committed) => new Barrier({ committed })
 )
 
+/**
+ * An event together with the place in the harness's own record up to which this turn is told with it (HRN-241). The place
+ * is committed with the event, so that whoever takes the turn up goes on right behind it and takes nothing twice. Opaque
+ * to the runtime; it comes back as `peerCursor`.
+ *
+ * @since 0.1.0
+ */
+export class Positioned extends Data.TaggedClass("Positioned")<{
+  readonly event: HarnessEvent
+  readonly peerCursor: string
+}> {}
+
 /** What a turn's stream may hold. */
-export type HarnessItem = HarnessEvent | Barrier
+export type HarnessItem = HarnessEvent | Barrier | Positioned
 
 /**
  * A turn that the harness begins itself, such as a wake-up or the next step of a goal (RT-147). A driver emits it between
@@ -179,6 +191,8 @@ export interface TurnInput {
   readonly freshContext: boolean
   /** Cursor of the turn's `user-message` minus one. */
   readonly startCursor: number
+  /** What the driver gave with the turn's last journaled event, for a turn that is taken up (HRN-241). */
+  readonly peerCursor?: string
   /** True when another model round fits the turn's budget; a driver of our own asks before each request (D-28). */
   readonly roundFits: Effect.Effect<boolean>
 }

@@ -10,12 +10,12 @@
 import type { HarnessError } from "@tackroom/protocol"
 import type { HarnessEvent } from "@tackroom/protocol/events"
 import { Cause, Deferred, Effect, Exit, Fiber, Queue, Stream } from "effect"
-import { makeBarrier, type HarnessItem, type TurnInput } from "./Harness.ts"
+import { makeBarrier, type HarnessItem, type Positioned, type TurnInput } from "./Harness.ts"
 
 /** What a turn's fiber says. */
 export interface TurnOutput {
   /** Hands events over; a full queue holds the turn back. */
-  readonly emit: (events: ReadonlyArray<HarnessEvent>) => Effect.Effect<void>
+  readonly emit: (events: ReadonlyArray<HarnessEvent | Positioned>) => Effect.Effect<void>
   /** Completes when everything emitted before it is committed (AGT-003). */
   readonly durable: Effect.Effect<void>
   readonly isCancelled: () => boolean

@@ -3,4 +3,5 @@
  *
  * @since 0.1.0
  */
+export * from "./host/index.ts"
 export * from "./scripted/index.ts"

@@ -214,6 +214,7 @@ export const makeDecisions = (parts: {
         prompt: checked.prompt,
         recoveries: 0,
         cancelRequested: false,
+        peerCursor: null,
         createdAt: state.now,
         endedAt: null
       },

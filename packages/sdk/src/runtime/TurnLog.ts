@@ -37,19 +37,24 @@ interface Pending {
   readonly entry: NewEntry
   readonly pieces: ReadonlyArray<LargePiece>
   readonly bytes: number
+  /** Committed with the entry (HRN-241). */
+  readonly peerCursor?: string
 }
 
 /** The patch of a turn and session row that may go with an append. */
 export interface LogPatch {
-  readonly turn?: Partial<Pick<TurnRow, "state" | "handedOver" | "recoveries" | "cancelRequested">>
+  readonly turn?: Partial<Pick<TurnRow, "state" | "handedOver" | "recoveries" | "cancelRequested" | "peerCursor">>
   readonly session?: SessionPatch
 }
 
 /** One turn's way into the journal. */
 export interface TurnLog {
   readonly fold: TurnFold
-  /** Takes an event of the driver. Synchronous; it is committed soon, or by `flush`. */
-  readonly accept: (event: HarnessEvent) => void
+  /**
+   * Takes an event of the driver. Synchronous; it is committed soon, or by `flush`, and the place in the harness's record
+   * with it.
+   */
+  readonly accept: (event: HarnessEvent, peerCursor?: string) => void
   /** Takes an event of the runtime's own. */
   readonly add: (payload: EventPayload, options?: { readonly outsideTurn?: boolean }) => void
   /** Everything accepted so far is committed when this returns. */
@@ -187,7 +192,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
     if (event.type !== "text-delta" && event.type !== "thinking-delta" && event.type !== "text-end") return event
     let partId = renamed.get(event.partId) ?? event.partId
     if (event.type !== "text-end" && fold.hasEnded(partId)) {
-      partId = `${partId}_`
+      while (fold.hasEnded(partId)) partId = `${partId}_`
       renamed.set(event.partId, partId)
     }
     return partId === event.partId ? event : { ...event, partId }
@@ -207,6 +212,14 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
     }
     push(event)
     fold.accept(event)
+  }
+
+  /** The place goes with the last entry of what it covers: in the same commit, or in none before it. */
+  const acceptAt = (event: HarnessEvent, peerCursor: string): void => {
+    accept(event)
+    pushRows(coalescer.close())
+    const last = pending.pop()
+    if (last !== undefined) pending.push({ ...last, peerCursor })
   }
 
   const take = (): Array<Pending> => {
@@ -260,6 +273,16 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
       })
       .pipe(Effect.catchTag("OpFailed", (error) => Effect.die(error)))
 
+  const appendBatch = (batch: ReadonlyArray<Pending>) => (entries: ReadonlyArray<NewEntry>) => {
+    const peerCursor = batch.findLast((item) => item.peerCursor !== undefined)?.peerCursor
+    return append(entries, peerCursor === undefined ? undefined : { turn: { peerCursor } })
+  }
+
+  const appendSome = Effect.suspend(() => {
+    const batch = take()
+    return withBatch(batch, appendBatch(batch))
+  })
+
   /** A store that cannot write now is tried again for a while; nothing is lost meanwhile (STO-066). */
   const patient = <A, E>(call: Effect.Effect<A, E | StoreFailure>): Effect.Effect<A, E | StoreFailure> =>
     Effect.suspend(() => {
@@ -277,7 +300,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
 
   const appendPending: Effect.Effect<void, LogFailure> = Effect.suspend(() => {
     if (sealed || pending.length === 0) return Effect.void
-    const once = Effect.suspend(() => (sealed || pending.length === 0 ? Effect.void : withBatch(take(), append)))
+    const once = Effect.suspend(() => (sealed || pending.length === 0 ? Effect.void : appendSome))
     return Effect.flatMap(patient<unknown, LogFailure>(once), () => appendPending)
   })
 
@@ -285,6 +308,9 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
     pushRows(coalescer.close())
     return lock.withPermit(appendPending)
   })
+
+  /** Other writes than appends store no place; what has one goes ahead, unless the turn ends with this write. */
+  const hasPlaces = (): boolean => !sealed && pending.some((item) => item.peerCursor !== undefined)
 
   const exclusive = <A, E>(
     call: (entries: ReadonlyArray<NewEntry>) => Effect.Effect<Committed<A>, E>,
@@ -297,9 +323,9 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
       Effect.flatMap(how.guard ?? Effect.void, () => {
         pushRows(coalescer.close())
         const room: Effect.Effect<void, LogFailure> = Effect.suspend(() =>
-          pending.length <= batchEntries && bytes <= batchBytes
+          pending.length <= batchEntries && bytes <= batchBytes && !hasPlaces()
             ? Effect.void
-            : Effect.flatMap(patient<unknown, LogFailure>(Effect.suspend(() => withBatch(take(), append))), () => room)
+            : Effect.flatMap(patient<unknown, LogFailure>(appendSome), () => room)
         )
         return Effect.flatMap(room, () => withBatch(take(), call, how.onCommit))
       })
@@ -315,7 +341,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
 
   return {
     fold,
-    accept,
+    accept: (event, peerCursor) => (peerCursor === undefined ? accept(event) : acceptAt(event, peerCursor)),
     add: (payload, place) => {
       if (closed) return
       pushRows(coalescer.close())

@@ -14,7 +14,7 @@
 import { HarnessTimeout, type HarnessError } from "@tackroom/protocol"
 import { isTerminal, type EventPayload, type HarnessEvent } from "@tackroom/protocol/events"
 import { Context, Deferred, Effect, Exit, Fiber, FiberSet, Layer, Stream } from "effect"
-import { Barrier, type HarnessItem, type TurnInput, type TurnLost } from "../harness/Harness.ts"
+import { Barrier, Positioned, type HarnessItem, type TurnInput, type TurnLost } from "../harness/Harness.ts"
 import { outranks } from "../store/Projection.ts"
 import { Store } from "../store/Store.ts"
 import { ActiveTurns, type ActiveTurn, type Opened, type Stop } from "./ActiveTurns.ts"
@@ -87,8 +87,9 @@ export class TurnRunner extends Context.Service<
       const take = (active: ActiveTurn, items: ReadonlyArray<HarnessItem>, from = 0): Effect.Effect<void> =>
         Effect.suspend(() => {
           for (let i = from; i < items.length; i++) {
-            const item = items[i]
-            if (item === undefined) continue
+            const whole = items[i]
+            if (whole === undefined) continue
+            const item = whole instanceof Positioned ? whole.event : whole
             if (item instanceof Barrier) {
               const reached = Effect.flatMap(Effect.exit(active.log.flush), (exit) =>
                 // A log that cannot be written ends the turn; a driver must not act on an unwritten record.
@@ -104,7 +105,7 @@ export class TurnRunner extends Context.Service<
             }
             const event = normal(active, item)
             if (event === undefined) continue
-            active.log.accept(event)
+            active.log.accept(event, whole instanceof Positioned ? whole.peerCursor : undefined)
             if (event.type === "response-start" || event.type === "usage") budgets.tooMany(active)
             if (active.turn.recoveries > 0 && !(event.type === "harness-notice" && event.code === "turn_resumed")) {
               return Effect.flatMap(firstEvent(active), () => take(active, items, i + 1))
@@ -116,7 +117,8 @@ export class TurnRunner extends Context.Service<
       /** Output after the end joins that turn's message and changes no outcome (RT-146). */
       const late = (active: ActiveTurn, items: ReadonlyArray<HarnessItem>): Effect.Effect<void> => {
         const payloads: Array<EventPayload> = []
-        for (const item of items) {
+        for (const whole of items) {
+          const item = whole instanceof Positioned ? whole.event : whole
           if (item instanceof Barrier) Deferred.doneUnsafe(item.committed, Exit.void)
           else if (!isTerminal(item) && item.type !== "session-status" && active.turn.state === "settled") {
             const event = normal(active, item)
@@ -139,6 +141,7 @@ export class TurnRunner extends Context.Service<
         origin: active.turn.origin,
         freshContext,
         startCursor: active.turn.startSeq,
+        ...(active.turn.peerCursor === null ? {} : { peerCursor: active.turn.peerCursor }),
         roundFits: budgets.roundFits(active)
       })
 

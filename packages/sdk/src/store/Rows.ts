@@ -94,6 +94,8 @@ export interface TurnRow {
   /** How often recovery took this turn up without a new event of its own (RUN-523). */
   readonly recoveries: number
   readonly cancelRequested: boolean
+  /** Where the harness's own record stood after the last event of this turn that is journaled (HRN-241). */
+  readonly peerCursor: string | null
   readonly createdAt: number
   readonly endedAt: number | null
 }

@@ -280,7 +280,7 @@ export interface RuntimeStore {
     options?: WriteOptions<number> & {
       readonly turn?: {
         readonly id: string
-        readonly patch: Partial<Pick<TurnRow, "state" | "handedOver" | "recoveries" | "cancelRequested">>
+        readonly patch: Partial<Pick<TurnRow, "state" | "handedOver" | "recoveries" | "cancelRequested" | "peerCursor">>
       }
       readonly session?: SessionPatch
     }

@@ -152,6 +152,7 @@ const definitions = {
     prompt: "json",
     recoveries: "int",
     cancelRequested: "bool",
+    peerCursor: "text",
     createdAt: "int",
     endedAt: "int"
   }),

@@ -162,7 +162,7 @@ const checkFence = (work: Work, fence: number): Effect.Effect<void, SessionTurnF
 export interface AppendOptions extends WriteOptions<number> {
   readonly turn?: {
     readonly id: string
-    readonly patch: Partial<Pick<TurnRow, "state" | "handedOver" | "recoveries" | "cancelRequested">>
+    readonly patch: Partial<Pick<TurnRow, "state" | "handedOver" | "recoveries" | "cancelRequested" | "peerCursor">>
   }
   readonly session?: Parameters<typeof patchSession>[1]
 }

@@ -1,8 +1,8 @@
 /** What the cases of the driver contract stand on: the driver under test in a real runtime, recorded. */
-import { isTerminalType } from "@tackroom/protocol/events"
+import { isTerminalType, type HarnessEvent } from "@tackroom/protocol/events"
 import { Context, Data, Deferred, Effect, Exit, Layer, Scope, Stream } from "effect"
 import type { HarnessCapabilities } from "../harness/Capabilities.ts"
-import { Barrier, type HarnessDriver, type HarnessFactory, type HarnessItem } from "../harness/Harness.ts"
+import { Barrier, type HarnessDriver, type HarnessFactory, type HarnessItem, Positioned } from "../harness/Harness.ts"
 import { AgentRuntime, type RuntimeServices } from "../runtime/AgentRuntime.ts"
 import { Events } from "../runtime/Events.ts"
 import { HarnessRegistry } from "../runtime/HarnessRegistry.ts"
@@ -25,7 +25,7 @@ export const skip = (reason: string): HarnessVerdict => ({ verdict: "skip", reas
 
 /** Records what each turn's stream emits, and whether it ended. */
 export const recording = (factory: HarnessFactory) => {
-  const items: Array<Exclude<HarnessItem, Barrier>> = []
+  const items: Array<HarnessEvent> = []
   const counts = { runs: 0 }
   const over = Deferred.makeUnsafe<void>()
   const gone: Array<Deferred.Deferred<void>> = []
@@ -37,7 +37,7 @@ export const recording = (factory: HarnessFactory) => {
       Stream.ensuring(Deferred.succeed(end, undefined)),
       Stream.tap((item) =>
         Effect.sync(() => {
-          if (!(item instanceof Barrier)) items.push(item)
+          if (!(item instanceof Barrier)) items.push(item instanceof Positioned ? item.event : item)
         })
       ),
       Stream.onEnd(Deferred.succeed(over, undefined))

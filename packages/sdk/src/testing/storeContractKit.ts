@@ -200,6 +200,7 @@ export const turnRow = (
   prompt: { text },
   recoveries: 0,
   cancelRequested: false,
+  peerCursor: null,
   createdAt: now,
   endedAt: null
 })

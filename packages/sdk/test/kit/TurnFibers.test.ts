@@ -1,12 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { HarnessUnavailable } from "@tackroom/protocol"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { Barrier, makeTurnFibers, type HarnessItem } from "../../src/adapters.ts"
+import { Barrier, makeTurnFibers, Positioned, type HarnessItem } from "../../src/adapters.ts"
 import { admit, makeJournal } from "../scripted/bench.ts"
 
 const note = (message: string) => ({ type: "harness-notice", code: "n", message }) as const
 const names = (items: ReadonlyArray<HarnessItem>) =>
-  items.map((item) => (item instanceof Barrier ? "barrier" : item.type === "harness-notice" ? item.message : item.type))
+  items.map((item) => {
+    if (item instanceof Barrier) return "barrier"
+    const event = item instanceof Positioned ? item.event : item
+    return event.type === "harness-notice" ? event.message : event.type
+  })
 
 describe("turns of drivers without a process", () => {
   it.effect("a cancel at any moment ends the stream as cancelled, once the body is gone [HRN-019] [RT-160]", () =>

@@ -8,7 +8,9 @@ import { Deferred, Effect, Option, Queue, Stream } from "effect"
 import {
   Barrier,
   type HarnessContext,
+  type HarnessItem,
   type PermissionAsk,
+  Positioned,
   type QuestionAsk,
   type TurnInput
 } from "../../src/harness/Harness.ts"
@@ -142,19 +144,21 @@ export const admit = (journal: Journal, turnId: string, text: string, more?: Par
 export const journaled = <E>(
   journal: Journal,
   turnId: string,
-  stream: Stream.Stream<HarnessEvent | Barrier, E>,
+  stream: Stream.Stream<HarnessItem, E>,
   stop?: (event: HarnessEvent, index: number) => boolean
 ) => {
   let index = 0
   return stream.pipe(
-    Stream.mapEffect((item) =>
-      item instanceof Barrier
-        ? Effect.as(Deferred.succeed(item.committed, undefined), Option.none<HarnessEvent>())
-        : Effect.sync(() => {
-            journal.append(item, turnId)
-            return Option.some<HarnessEvent>(item)
-          })
-    ),
+    Stream.mapEffect((item) => {
+      if (item instanceof Barrier) {
+        return Effect.as(Deferred.succeed(item.committed, undefined), Option.none<HarnessEvent>())
+      }
+      const event = item instanceof Positioned ? item.event : item
+      return Effect.sync(() => {
+        journal.append(event, turnId)
+        return Option.some<HarnessEvent>(event)
+      })
+    }),
     Stream.takeUntil((item) => Option.isSome(item) && stop !== undefined && stop(item.value, index++)),
     Stream.runCollect,
     Effect.map((items) => [...items].flatMap((item) => (Option.isSome(item) ? [item.value] : [])))

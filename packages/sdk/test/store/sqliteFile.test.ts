@@ -69,7 +69,11 @@ describe("the file of a SQLite store", () => {
   it.live("migrations run once, the store's before the extensions', each under its name [STO-045]", () =>
     Effect.gen(function* () {
       const root = yield* madeStore()
-      assert.deepStrictEqual(migrationsOf(root), ["store/0001_tables", "store/0002_usage_totals"])
+      assert.deepStrictEqual(migrationsOf(root), [
+        "store/0001_tables",
+        "store/0002_usage_totals",
+        "store/0003_peer_cursor"
+      ])
       const second: SqliteStoreExtension = {
         ...notesForSqlite,
         migrations: [
@@ -87,6 +91,7 @@ describe("the file of a SQLite store", () => {
       assert.deepStrictEqual(migrationsOf(root), [
         "store/0001_tables",
         "store/0002_usage_totals",
+        "store/0003_peer_cursor",
         "notes/0001_note",
         "notes/0002_mark"
       ])
@@ -158,7 +163,7 @@ describe("the file of a SQLite store", () => {
         const failure = yield* Effect.flip(store.open)
         assert.deepStrictEqual(
           failure._tag === "UnsupportedRuntimeStoreSchema" ? [failure.found, failure.wanted] : failure,
-          [found, "1.1"]
+          [found, "1.2"]
         )
         assert.strictEqual((yield* Effect.flip(store.head("ses_a")))._tag, "UnsupportedRuntimeStoreSchema")
         yield* store.close

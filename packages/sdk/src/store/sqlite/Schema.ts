@@ -13,7 +13,7 @@ export interface Migration {
 
 /** Major and minor version after all of {@link migrations}; a minor step only adds (STO-045). */
 export const schemaMajor = 1
-export const schemaMinor = 1
+export const schemaMinor = 2
 
 /** The name under which the store's own migrations are recorded. */
 export const storeName = "store"
@@ -270,6 +270,11 @@ CREATE TABLE tr_usage_total (
 ) STRICT, WITHOUT ROWID;
 `
 
+/** Where a harness's own record stood when a turn's events were journaled (HRN-241). */
+const peerCursor = `
+ALTER TABLE tr_turn ADD COLUMN peer_cursor TEXT;
+`
+
 /** The tables every store has before its first migration. */
 export const bootstrap = `
 CREATE TABLE tr_meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -283,5 +288,6 @@ CREATE TABLE tr_migration (
 /** The store's own migrations, oldest first. */
 export const migrations: ReadonlyArray<Migration> = [
   { id: "0001", name: "tables", sql: tables },
-  { id: "0002", name: "usage_totals", sql: usageTotals }
+  { id: "0002", name: "usage_totals", sql: usageTotals },
+  { id: "0003", name: "peer_cursor", sql: peerCursor }
 ]
