@@ -2,6 +2,7 @@
 import { notYetCited, type Uncited } from "./Requirement.ts"
 
 export const uncited: ReadonlyArray<Uncited> = [
+  { id: "HRN-242", reason: notYetCited },
   { id: "SRV-006", reason: notYetCited },
   { id: "SRV-007", reason: notYetCited },
   { id: "SRV-010", reason: notYetCited },
