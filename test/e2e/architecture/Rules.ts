@@ -145,6 +145,7 @@ export const exportMaps: Readonly<Record<string, Readonly<Record<string, string>
     "./stores/memory": "./src/store/memory/index.ts",
     "./stores/sqlite": "./src/store/sqlite/index.ts",
     "./harnesses": "./src/harness/index.ts",
+    "./harnesses/acp": "./src/harness/acp/index.ts",
     "./harnesses/host": "./src/harness/host/index.ts",
     "./harnesses/scripted": "./src/harness/scripted/index.ts",
     "./scenario": "./src/scenario/index.ts",

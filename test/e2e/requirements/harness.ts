@@ -1,4 +1,4 @@
-/** Rules HRN- of harness drivers, as far as the native and the scripted harness and all children are concerned. One entry a rule, grouped by section. */
+/** Rules HRN- of harness drivers, as far as the native, the scripted and the ACP harness and all children are concerned. One entry a rule, grouped by section. */
 import type { Requirement } from "./Requirement.ts"
 
 const sdk = "comes with the harnesses of other programs"
@@ -12,17 +12,9 @@ export const harnessRules: ReadonlyArray<Requirement> = [
   { id: "HRN-005", title: "missing is said on the harness's own evidence only" },
   { id: "HRN-006", title: "a pending handle may be created again" },
   { id: "HRN-007", title: "another real path is an unconfirmed resume" },
-  {
-    id: "HRN-008",
-    title: "replayed frames are suppressed as a block",
-    open: "drivers of real harnesses and their processes come with the SDK-harness work"
-  },
+  { id: "HRN-008", title: "replayed frames are suppressed as a block" },
   { id: "HRN-009", title: "one terminal event, then the stream ends" },
-  {
-    id: "HRN-010",
-    title: "updates of a session still opening are kept",
-    open: "drivers of real harnesses and their processes come with the SDK-harness work"
-  },
+  { id: "HRN-010", title: "updates of a session still opening are kept" },
   { id: "HRN-011", title: "the driver reads between turns too" },
   { id: "HRN-012", title: "one prompt at a time per native session" },
   { id: "HRN-013", title: "no prompt and no tool call is sent twice" },
@@ -43,11 +35,7 @@ export const harnessRules: ReadonlyArray<Requirement> = [
   { id: "HRN-037", title: "writing to a dead child fails that call only" },
   { id: "HRN-038", title: "an early exit fails the opening call with its reason" },
   { id: "HRN-039", title: "shutdown goes end of input, TERM, KILL" },
-  {
-    id: "HRN-040",
-    title: "an idle child is ended, a working one is not",
-    open: "drivers of real harnesses and their processes come with the SDK-harness work"
-  },
+  { id: "HRN-040", title: "an idle child is ended, a working one is not" },
   { id: "HRN-041", title: "a start racing with disposal leaves no child" },
   { id: "HRN-042", title: "cycles leave no process behind" },
   { id: "HRN-043", title: "lines split at the newline byte; bad lines are counted and skipped" },
@@ -62,7 +50,20 @@ export const harnessRules: ReadonlyArray<Requirement> = [
   { id: "HRN-070", title: "the kit covers the whole list of situations" },
   { id: "HRN-071", title: "each kit case is failed by a broken driver made for it" },
   { id: "HRN-072", title: "runs of real programs are gated and skipped loudly", open: sdk },
-  // 11.6 Harness rules: host, native, scripted
+  // 11.6 Harness rules: acp, host, native, scripted
+  { id: "HRN-100", title: "an ACP agent is offered neither files nor terminals; other requests are unknown" },
+  { id: "HRN-101", title: "signing in happens where it was asked for, and is named where it is needed" },
+  { id: "HRN-102", title: "config options come before modes, and only what is offered is set" },
+  { id: "HRN-103", title: "an empty answer to load or resume is success" },
+  { id: "HRN-104", title: "goals of an ACP agent are read as negotiated", open: "no goals in the driver contract yet" },
+  {
+    id: "HRN-105",
+    title: "shared agent processes are keyed by all that shapes them",
+    open: "one process a session only"
+  },
+  { id: "HRN-106", title: "profiles hold what is known of an agent: evidence, asking mode, faults" },
+  { id: "HRN-107", title: "request id 0 is an id" },
+  { id: "HRN-108", title: "options are chosen by kind and passed on unchanged" },
   { id: "HRN-240", title: "host: the message id is the submission id, a restart finds the run again" },
   { id: "HRN-241", title: "host: the place in the host's journal is kept with each batch, nothing is taken twice" },
   { id: "HRN-242", title: "host: a callback lost with its process leaves its call uncertain" },

@@ -3,5 +3,6 @@
  *
  * @since 0.1.0
  */
+export * from "./acp/index.ts"
 export * from "./host/index.ts"
 export * from "./scripted/index.ts"

@@ -173,11 +173,13 @@ export class NativeSessions extends Context.Service<
         else {
           const error = attempt.failure
           const again =
-            (error._tag === "SessionMissing" && (binding.upstreamState === "pending" || fresh)) ||
+            // Some harnesses keep nothing of a conversation before its first turn.
+            (error._tag === "SessionMissing" &&
+              (binding.upstreamState === "pending" || row.lastTurn === null || fresh)) ||
             (error._tag === "HarnessContextLost" && fresh)
           if (!again) return yield* Effect.fail(error)
           answer = yield* within(ref, "openSession", driver.openSession(openInputOf(row)))
-          reset = binding.upstreamState !== "pending"
+          reset = binding.upstreamState !== "pending" && row.lastTurn !== null
         }
         const opened: Opened = { driver, capabilities, binding: bindingOf(row, answer) }
         const same =

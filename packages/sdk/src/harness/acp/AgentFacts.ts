@@ -1,0 +1,68 @@
+/** What an agent says of itself in its answer to `initialize`. Pure. */
+import { fieldsOf, listOf, textOf, wordsOf } from "./Fields.ts"
+import { type Profile, profileOf } from "./Profiles.ts"
+import type { Takes } from "./Prompts.ts"
+
+/** A way to sign in. */
+export interface AuthMethod {
+  readonly id: string
+  readonly name: string
+  /** It needs a terminal of its own, which a driver has not. */
+  readonly terminal: boolean
+}
+
+/** An agent as the driver sees it. */
+export interface AgentFacts {
+  readonly protocolVersion: unknown
+  readonly name: string | undefined
+  readonly version: string | undefined
+  readonly profile: Profile
+  /** The call that reopens a conversation; none when nothing does, or does it rightly. */
+  readonly reopens: "resume" | "load" | undefined
+  readonly lists: boolean
+  readonly closes: boolean
+  readonly deletes: boolean
+  readonly takes: Takes
+  readonly mcpHttp: boolean
+  readonly authMethods: ReadonlyArray<AuthMethod>
+}
+
+/** Reads the answer; what is absent is off. */
+export const agentFactsOf = (answer: unknown): AgentFacts => {
+  const fields = fieldsOf(answer)
+  const info = fieldsOf(fields?.["agentInfo"])
+  const capabilities = fieldsOf(fields?.["agentCapabilities"])
+  const session = fieldsOf(capabilities?.["sessionCapabilities"])
+  const prompt = fieldsOf(capabilities?.["promptCapabilities"])
+  const profile = profileOf(textOf(info?.["name"]))
+  const can = (name: string): boolean => fieldsOf(session?.[name]) !== undefined
+  return {
+    protocolVersion: fields?.["protocolVersion"],
+    name: wordsOf(info?.["name"]),
+    version: wordsOf(info?.["version"]),
+    profile,
+    reopens: !profile.resumes
+      ? undefined
+      : can("resume")
+        ? "resume"
+        : capabilities?.["loadSession"] === true
+          ? "load"
+          : undefined,
+    lists: can("list"),
+    closes: can("close"),
+    deletes: can("delete"),
+    takes: {
+      image: prompt?.["image"] === true,
+      audio: prompt?.["audio"] === true,
+      embedded: prompt?.["embeddedContext"] === true
+    },
+    mcpHttp: fieldsOf(capabilities?.["mcpCapabilities"])?.["http"] === true,
+    authMethods: listOf(fields?.["authMethods"]).flatMap((entry) => {
+      const method = fieldsOf(entry)
+      const id = wordsOf(method?.["id"])
+      return id === undefined
+        ? []
+        : [{ id, name: wordsOf(method?.["name"]) ?? id, terminal: method?.["type"] === "terminal" }]
+    })
+  }
+}
