@@ -1,0 +1,123 @@
+/**
+ * One run of the command: prepares a family, runs the selected checks, writes the reports, says the exit code.
+ *
+ * It owns the order of these and the form of the messages. The process (streams, signals, exit) is `main`'s.
+ */
+import { Clock, Effect, Exit } from "effect"
+import { writeFileSync } from "node:fs"
+import { performance } from "node:perf_hooks"
+import { type Arguments, type CheckArguments, parseArguments } from "./Arguments.ts"
+import { type Family, type Place, Usage } from "./Family.ts"
+import { type KitFailed, kitFailed } from "./Check.ts"
+import { helpText } from "./Help.ts"
+import { closingLines, headLines, humanReport, jsonReport, resultLines, type RunFacts } from "./Report.ts"
+import { failureOf, runAll } from "./Schedule.ts"
+import { select } from "./Selection.ts"
+import { runnerFamily } from "./runner/RunnerFamily.ts"
+import { exitCode, exitCodes } from "./Verdict.ts"
+
+/** The wires that can be checked. */
+const families: ReadonlyArray<Family> = [runnerFamily]
+
+export interface Output {
+  readonly out: (text: string) => void
+  readonly error: (text: string) => void
+}
+
+const writeReport = (path: string, text: string): Effect.Effect<void, KitFailed> =>
+  Effect.try({
+    try: () => writeFileSync(path, text),
+    catch: (cause) =>
+      kitFailed(`the report cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`)
+  })
+
+const check = Effect.fn("Conformance.check")(function* (
+  args: CheckArguments,
+  place: Place,
+  version: string,
+  output: Output
+) {
+  const { family } = args
+  const startedAt = new Date(yield* Clock.currentTimeMillis).toISOString()
+  const began = performance.now()
+  const prepared = yield* family.prepare(
+    { command: args.command, flags: args.flags, timing: args.timing, keep: args.keep },
+    place
+  )
+  const selection = select(prepared.checks, args)
+  if ("unknown" in selection) return yield* new Usage({ message: `there is no check ${selection.unknown.join(", ")}` })
+
+  const facts = (): RunFacts => ({
+    kit: `tackroom-conformance ${version}`,
+    family: family.name,
+    command: args.command,
+    profile: args.profile,
+    startedAt,
+    durationMs: Math.round(performance.now() - began),
+    timing: args.timing,
+    closing: prepared.closing
+  })
+  const say = (lines: ReadonlyArray<string>): void => {
+    if (args.json !== "-") output.out(`${lines.join("\n")}\n`)
+  }
+  say(headLines(facts()))
+  const results = yield* runAll(selection.checks, {
+    jobs: args.jobs,
+    profile: args.profile,
+    excluded: selection.excluded,
+    onResult: (result) => say(resultLines(result))
+  })
+  const end = facts()
+  say(closingLines(end, results))
+  const json = `${JSON.stringify(jsonReport(end, results), undefined, 2)}\n`
+  if (args.json === "-") output.out(json)
+  else if (args.json !== undefined) yield* writeReport(args.json, json)
+  if (args.report !== undefined) yield* writeReport(args.report, humanReport(end, results))
+  return exitCode(results)
+})
+
+const perform = (
+  args: Arguments,
+  place: Place,
+  version: string,
+  output: Output
+): Effect.Effect<number, KitFailed | Usage> => {
+  switch (args._tag) {
+    case "Help":
+      return Effect.sync(() => {
+        output.out(helpText(args.family, families))
+        return exitCodes.kept
+      })
+    case "Version":
+      return Effect.sync(() => {
+        output.out(`${version}\n`)
+        return exitCodes.kept
+      })
+    case "Usage":
+      return Effect.fail(new Usage({ message: args.message }))
+    case "Check":
+      return Effect.scoped(check(args, place, version, output))
+  }
+}
+
+/** Runs a command line; the result is the exit code. */
+export const conformance = (
+  argv: ReadonlyArray<string>,
+  place: Place,
+  version: string,
+  output: Output
+): Effect.Effect<number> =>
+  perform(parseArguments(argv, families), place, version, output).pipe(
+    Effect.catchTag("Usage", ({ message }) =>
+      Effect.sync(() => {
+        output.error(`tackroom-conformance: ${message}\nTry: tackroom-conformance --help\n`)
+        return exitCodes.usage
+      })
+    ),
+    Effect.exit,
+    Effect.map((exit) => {
+      if (Exit.isSuccess(exit)) return exit.value
+      output.error(`tackroom-conformance: the kit failed: ${failureOf(exit) ?? ""}\n`)
+      return exitCodes.kit
+    })
+  )

@@ -1,0 +1,119 @@
+/**
+ * A program in a pseudo-terminal, as tmux would run it: bytes in, bytes out, the state of its terminal, its end.
+ *
+ * The binding (`@lydell/node-pty`) is a peer that only the checks need, so that a seat is installed without it: it is loaded
+ * here and nowhere else, and its absence is an error that says what to install. The kit keeps the terminal's other side open,
+ * so that its state can be read after the program has ended.
+ */
+import { Effect, type Scope } from "effect"
+import { spawnSync } from "node:child_process"
+import { closeSync, constants, openSync } from "node:fs"
+import { endGroup, isGroupAlive, signalGroup } from "@tackroom/sdk/process"
+import { kitFailed, type KitFailed } from "../Check.ts"
+import type { Ended, Program, ProgramSpec } from "./Program.ts"
+
+/** What of the terminal's state the promises speak of. */
+export interface TerminalMode {
+  readonly canonical: boolean
+  readonly echo: boolean
+  readonly signals: boolean
+  readonly crToLf: boolean
+}
+
+export interface PtyProgram extends Program {
+  /** The state of the terminal, also after the program's end; undefined where the system does not tell. */
+  readonly mode: () => TerminalMode | undefined
+  /** Closes the pane: the program gets a hang-up. */
+  readonly closePane: () => void
+}
+
+export const installHint =
+  "the checks need a pseudo-terminal: install @lydell/node-pty 1.1.0 beside @tackroom/runner (npm install @lydell/node-pty@1.1.0)"
+
+const loadBinding = Effect.tryPromise({
+  try: () => import("@lydell/node-pty"),
+  catch: () => kitFailed(installHint)
+})
+
+/** Fails with what to install when there is no binding. */
+export const available: Effect.Effect<void, KitFailed> = Effect.asVoid(loadBinding)
+
+/** The binding's own class: bytes both ways, the path of the terminal and its end, which its types leave out. */
+interface Bound {
+  readonly pid: number
+  readonly ptsName: string
+  readonly onData: (listener: (data: Uint8Array) => void) => unknown
+  readonly onExit: (listener: (end: { readonly exitCode: number; readonly signal?: number }) => void) => unknown
+  readonly write: (data: Uint8Array) => void
+  readonly destroy: () => void
+}
+
+const readMode = (fd: number): TerminalMode | undefined => {
+  const { status, stdout } = spawnSync("stty", ["-a"], { stdio: [fd, "pipe", "ignore"], encoding: "utf8" })
+  if (status !== 0) return undefined
+  const flags = new Set(stdout.split(/[\s;]+/u))
+  return {
+    canonical: flags.has("icanon"),
+    echo: flags.has("echo"),
+    signals: flags.has("isig"),
+    crToLf: flags.has("icrnl")
+  }
+}
+
+export const spawnPty = Effect.fn("Pty.spawn")(function* (
+  spec: ProgramSpec
+): Effect.fn.Return<PtyProgram, KitFailed, Scope.Scope> {
+  const binding = yield* loadBinding
+  const [command = "", ...args] = spec.command
+  return yield* Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const pty = binding.spawn(command, args, {
+          name: "xterm-256color",
+          cols: spec.columns ?? 200,
+          rows: 50,
+          cwd: spec.cwd,
+          env: { ...spec.env },
+          encoding: null
+        }) as unknown as Bound
+        const terminal = openSync(pty.ptsName, constants.O_RDWR | constants.O_NOCTTY)
+        let ended: Ended | undefined
+        let open = true
+        pty.onData(spec.onOutput)
+        pty.onExit(({ exitCode, signal }) => {
+          ended = signal === undefined || signal === 0 ? { code: exitCode, signal: null } : { code: null, signal }
+          spec.onEnd(ended)
+        })
+        const closePane = (): void => {
+          if (!open) return
+          open = false
+          pty.destroy()
+        }
+        return {
+          pid: pty.pid,
+          write: (bytes: Uint8Array) => {
+            if (open && ended === undefined) pty.write(bytes)
+          },
+          endInput: closePane,
+          signal: (signal: NodeJS.Signals) => {
+            if (ended === undefined) process.kill(pty.pid, signal)
+          },
+          ended: () => ended,
+          mode: () => readMode(terminal),
+          closePane,
+          release: () => closeSync(terminal)
+        }
+      },
+      catch: (cause) => kitFailed(`the program could not be started in a terminal: ${String(cause)}`)
+    }),
+    (program) =>
+      Effect.gen(function* () {
+        const left = program.ended() !== undefined && isGroupAlive(program.pid)
+        signalGroup(program.pid, "SIGKILL")
+        yield* endGroup(program.pid, 0)
+        if (left) spec.onLeftOver(program.pid)
+        program.closePane()
+        program.release()
+      })
+  )
+})

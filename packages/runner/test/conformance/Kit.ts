@@ -1,0 +1,74 @@
+/** What the tests of the kit share: where its programs are, a run of the command, checks made by hand. */
+import { Effect } from "effect"
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import type { Check, Stop } from "../../src/conformance/Check.ts"
+import type { Place } from "../../src/conformance/Family.ts"
+import type { Result } from "../../src/conformance/Verdict.ts"
+
+const source = (path: string): string => fileURLToPath(new URL(`../../src/conformance/${path}`, import.meta.url))
+
+export const cli = source("cli.ts")
+
+export const place: Place = {
+  cwd: process.cwd(),
+  env: process.env,
+  node: process.execPath,
+  program: (name) => source(`${name}/main.ts`)
+}
+
+/** The reference runner as a command under test. */
+export const reference = (...flags: ReadonlyArray<string>): ReadonlyArray<string> => [
+  process.execPath,
+  place.program("runner/reference"),
+  ...flags,
+  "--",
+  "{agent}"
+]
+
+export interface Ran {
+  readonly code: number | null
+  readonly out: string
+  readonly error: string
+}
+
+/** Runs the command as a person does. */
+export const conformance = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Promise<Ran> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [cli, ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...env }
+    })
+    let out = ""
+    let error = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      out += text
+    })
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      error += text
+    })
+    child.once("error", reject)
+    child.once("close", (code) => resolve({ code, out, error }))
+  })
+
+export const checkOf = (id: string, run: Effect.Effect<void, Stop>, more: Partial<Check> = {}): Check => ({
+  id,
+  level: "must",
+  title: `promise ${id}`,
+  rules: [],
+  needs: [],
+  quiet: false,
+  ...more,
+  run: () => run
+})
+
+export const resultOf = (more: Partial<Result>): Result => ({
+  id: "CHK-900",
+  level: "must",
+  title: "a promise",
+  rules: [],
+  verdict: "pass",
+  durationMs: 1,
+  evidence: [],
+  ...more
+})

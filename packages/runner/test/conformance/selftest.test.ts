@@ -1,0 +1,63 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { runnerSelfTest } from "../../src/conformance/runner/RunnerSelfTest.ts"
+import { runAll } from "../../src/conformance/Schedule.ts"
+import { complaints, idsFor, runTwins } from "../../src/conformance/SelfTest.ts"
+import { generator } from "../../src/conformance/Chance.ts"
+import { place } from "./Kit.ts"
+
+/**
+ * `TACKROOM_TEST_TWINS` says on how many other promises each broken twin is run besides its own (`all` for all of them), and
+ * `TACKROOM_TEST_SEED` which: a seed of a failed run is printed. The contract asks for ten; the suite draws one a twin, so that
+ * every run costs seconds and all of them together draw much more.
+ */
+const wanted = process.env["TACKROOM_TEST_TWINS"] ?? "0"
+const others = wanted === "all" ? Number.POSITIVE_INFINITY : Number(wanted)
+const seed = Number(process.env["TACKROOM_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
+
+const scale = 0.1
+
+/** Deadlines are for a machine with two cores that others use too. */
+const patience = 4
+
+describe("the runner check, checked", () => {
+  const selfTest = runnerSelfTest(place, scale)
+
+  it("has a broken twin for every promise, and a promise for every twin [CHK-305]", async () => {
+    const checks = await Effect.runPromise(Effect.scoped(selfTest.checksOf(undefined, patience)))
+    assert.deepStrictEqual(
+      selfTest.twins.map(({ id }) => id),
+      checks.map(({ id }) => id)
+    )
+    assert.strictEqual(new Set(selfTest.twins.map(({ fault }) => fault)).size, selfTest.twins.length)
+  })
+
+  it("runs a twin on its own promise, and on others that do not hang on it [CHK-305]", () => {
+    const all = Array.from({ length: 30 }, (_, index) => `CHK-${900 + index}`)
+    const twin = { id: "CHK-905", fault: "breaks", dependants: ["CHK-906"] }
+    const ids = idsFor(twin, all, generator(3), 10)
+    assert.strictEqual(ids.length, 11)
+    assert.include(ids, "CHK-905")
+    assert.notInclude(ids, "CHK-906")
+    assert.strictEqual(idsFor(twin, all, generator(3), Number.POSITIVE_INFINITY).length, 29)
+  })
+
+  it("passes the reference runner in everything", { timeout: 120_000 }, async () => {
+    const results = await Effect.runPromise(
+      Effect.scoped(
+        Effect.flatMap(selfTest.checksOf(undefined, patience), (checks) =>
+          runAll(checks, { jobs: 6, profile: "tackroom", excluded: new Set(), onResult: () => undefined })
+        )
+      )
+    )
+    assert.deepStrictEqual(
+      results.filter(({ verdict }) => verdict !== "pass").map(({ id, reason }) => `${id}: ${reason}`),
+      []
+    )
+  })
+
+  it(`finds every broken twin, and fails it for nothing else (seed ${seed})`, { timeout: 300_000 }, async () => {
+    const results = await Effect.runPromise(runTwins(selfTest, { seed, others, jobs: 8, patience }))
+    assert.deepStrictEqual(complaints(results), [])
+  })
+})
