@@ -50,7 +50,7 @@ export const harnessRules: ReadonlyArray<Requirement> = [
   { id: "HRN-070", title: "the kit covers the whole list of situations" },
   { id: "HRN-071", title: "each kit case is failed by a broken driver made for it" },
   { id: "HRN-072", title: "runs of real programs are gated and skipped loudly", open: sdk },
-  // 11.6 Harness rules: acp, host, native, scripted
+  // 11.6 Harness rules: acp, serve, host, native, scripted
   { id: "HRN-100", title: "an ACP agent is offered neither files nor terminals; other requests are unknown" },
   { id: "HRN-101", title: "signing in happens where it was asked for, and is named where it is needed" },
   { id: "HRN-102", title: "config options come before modes, and only what is offered is set" },
@@ -64,6 +64,8 @@ export const harnessRules: ReadonlyArray<Requirement> = [
   { id: "HRN-106", title: "profiles hold what is known of an agent: evidence, asking mode, faults" },
   { id: "HRN-107", title: "request id 0 is an id" },
   { id: "HRN-108", title: "options are chosen by kind and passed on unchanged" },
+  { id: "HRN-220", title: "serve: the run's id is the turn's, asks are bound by id, a result with errors is failed" },
+  { id: "HRN-221", title: "serve: an error line without a result is a fault of the protocol" },
   { id: "HRN-240", title: "host: the message id is the submission id, a restart finds the run again" },
   { id: "HRN-241", title: "host: the place in the host's journal is kept with each batch, nothing is taken twice" },
   { id: "HRN-242", title: "host: a callback lost with its process leaves its call uncertain" },

@@ -11,6 +11,7 @@ import type { HarnessDefinition } from "./Harness.ts"
 export const AGENT_HARNESS_DEFINITIONS = {
   host: { access: "native", definition: { label: "Run-protocol host", authEnv: null } },
   native: { access: "native", definition: { label: "Tackroom", authEnv: null } },
+  serve: { access: "native", definition: { label: "Serve-mode program", authEnv: null } },
   scripted: { access: "native", definition: { label: "Scripted (no model)", authEnv: null } }
 } as const satisfies Record<string, { readonly access: HarnessAccess; readonly definition: HarnessDefinition }>
 

@@ -6,3 +6,4 @@
 export * from "./acp/index.ts"
 export * from "./host/index.ts"
 export * from "./scripted/index.ts"
+export * from "./serve/index.ts"
