@@ -9,7 +9,9 @@ const documents = [
   "README.md",
   "ARCHITECTURE.md",
   "docs/run-protocol.md",
-  ...["agent", "concepts", "architecture", "recipes", "api"].map((name) => `packages/sdk/docs/${name}.md`)
+  ...["agent", "concepts", "architecture", "recipes", "api", "acp", "host", "serve"].map(
+    (name) => `packages/sdk/docs/${name}.md`
+  )
 ]
 
 interface Example {

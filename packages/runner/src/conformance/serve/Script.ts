@@ -17,19 +17,6 @@ export interface Scene {
   readonly rounds: ReadonlyArray<Round>
 }
 
-/** The prompts of the checks, and the words the agent is to say. */
-export const prompts = {
-  say: (text: string) => `#say ${text}`,
-  silent: "#silent",
-  tool: "#tool",
-  tools: (count: number) => `#tools ${count}`,
-  failing: "#failing",
-  ask: "#ask",
-  confirm: "#confirm",
-  hang: "#hang",
-  refused: "#refused"
-} as const
-
 /** The question of `#ask`, and its options. */
 export const question = { text: "Which colour?", options: ["Green", "Red"] } as const
 /** What `#confirm` wants to be confirmed. */
