@@ -1,0 +1,46 @@
+import { createRequire } from "node:module"
+import { defineConfig } from "tsdown"
+
+// A seat's agent starts when the runner is ready to start it (SEAT-003), so what a start loads counts. CommonJS and one
+// chunk for what every start needs load faster than linked modules; the agent's protocol is a chunk of its own, loaded while
+// the agent starts.
+
+const require = createRequire(import.meta.url)
+
+/** Built-in modules which a start does without: they are loaded by the first call of one of their functions. */
+const calledLater: ReadonlySet<string> = new Set(["node:https", "node:crypto"])
+
+const prefix = "\0called-later:"
+
+const callLater = {
+  name: "call-later",
+  resolveId: (id: string) => (calledLater.has(id) ? `${prefix}${id}` : undefined),
+  load: (id: string) => {
+    if (!id.startsWith(prefix)) return undefined
+    const name = id.slice(prefix.length)
+    const functions = Object.entries<unknown>(require(name)).filter(
+      ([key, value]) => typeof value === "function" && /^[a-z]\w*$/u.test(key)
+    )
+    return [
+      `const real = () => process.getBuiltinModule(${JSON.stringify(name)})`,
+      ...functions.map(([key]) => `export const ${key} = (...args) => real().${key}(...args)`)
+    ].join("\n")
+  }
+}
+
+export default defineConfig({
+  entry: { "tackroom-seat": "src/main.ts" },
+  outDir: "dist/bin",
+  format: "cjs",
+  platform: "node",
+  target: "node22.19",
+  clean: true,
+  dts: false,
+  sourcemap: false,
+  minify: true,
+  treeshake: true,
+  outExtensions: () => ({ js: ".cjs" }),
+  outputOptions: { dynamicImportInCjs: false },
+  plugins: [callLater],
+  deps: { alwaysBundle: [/.*/], onlyBundle: false }
+})
