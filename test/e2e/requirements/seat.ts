@@ -108,7 +108,7 @@ export const seatRules: ReadonlyArray<Requirement> = [
   { id: "SEAT-220", title: "the record stands, whole, before the first prompt" },
   { id: "SEAT-221", title: "the record names its producers" },
   { id: "SEAT-222", title: "a failed new open leaves no record" },
-  { id: "SEAT-223", title: "a resume never opens a new conversation" },
+  { id: "SEAT-223", title: "with something to reopen, nothing new is opened" },
   { id: "SEAT-224", title: "the way to reopen is what the agent offers" },
   { id: "SEAT-225", title: "another conversation is recorded and not used" },
   { id: "SEAT-226", title: "not found is missing unless the agent lists it" },
