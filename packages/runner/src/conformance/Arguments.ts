@@ -25,8 +25,19 @@ export interface CheckArguments {
   readonly timing: Timing
 }
 
+/** The checks of a family are checked themselves. */
+export interface SelfTestArguments {
+  readonly _tag: "SelfTest"
+  readonly family: Family
+  readonly seed: number | undefined
+  readonly others: number
+  readonly jobs: number
+  readonly timing: Timing
+}
+
 export type Arguments =
   | CheckArguments
+  | SelfTestArguments
   | { readonly _tag: "Help"; readonly family: Family | undefined }
   | { readonly _tag: "Version" }
   | { readonly _tag: "Usage"; readonly message: string }
@@ -39,6 +50,14 @@ const flags = {
   json: { type: "string" },
   report: { type: "string" },
   keep: { type: "boolean" },
+  "time-scale": { type: "string" },
+  patience: { type: "string" }
+} as const
+
+const selfTestFlags = {
+  seed: { type: "string" },
+  others: { type: "string" },
+  jobs: { type: "string" },
   "time-scale": { type: "string" },
   patience: { type: "string" }
 } as const
@@ -62,6 +81,30 @@ const numberIn = (text: string | undefined, usual: number, from: number, to: num
   return text.trim() !== "" && number >= from && number <= to ? number : undefined
 }
 
+const parseSelfTest = (args: ReadonlyArray<string>, families: ReadonlyArray<Family>): Arguments => {
+  const [name, ...rest] = args
+  const family = families.find((one) => one.name === name)
+  if (family === undefined) return usage("self-test: say which check is to be tested")
+  try {
+    const { values } = parseArgs({ args: rest, options: selfTestFlags, allowPositionals: false, strict: true })
+    const seed = values.seed === undefined ? undefined : numberIn(values.seed, 0, 0, 2 ** 32 - 1)
+    if (values.seed !== undefined && seed === undefined) return usage("--seed is a number from 0 to 4294967295")
+    const others = values.others === "all" ? Number.POSITIVE_INFINITY : numberIn(values.others, 10, 0, 1_000)
+    if (others === undefined) return usage("--others is a number from 0 to 1000, or all")
+    const jobs = numberIn(values.jobs, 4, 1, 64)
+    if (jobs === undefined) return usage("--jobs is a whole number from 1 to 64")
+    const scale = numberIn(values["time-scale"], 0.1, 0.01, 1)
+    if (scale === undefined) return usage("--time-scale is a number from 0.01 to 1")
+    const patience = numberIn(values.patience, 3, 1, 20)
+    if (patience === undefined) return usage("--patience is a number from 1 to 20")
+    return { _tag: "SelfTest", family, seed, others, jobs, timing: { scale, patience } }
+  } catch (cause) {
+    return usage(
+      cause instanceof Error ? (cause.message.split(". ")[0] ?? cause.message) : "the flags are not understood"
+    )
+  }
+}
+
 export const parseArguments = (argv: ReadonlyArray<string>, families: ReadonlyArray<Family>): Arguments => {
   const end = argv.indexOf("--")
   const words = end < 0 ? argv : argv.slice(0, end)
@@ -73,6 +116,7 @@ export const parseArguments = (argv: ReadonlyArray<string>, families: ReadonlyAr
   }
   if (name === "--version" || name === "-V") return { _tag: "Version" }
   if (name === undefined) return usage("say which wire to check")
+  if (name === "self-test") return parseSelfTest(args, families)
   if (family === undefined) return usage(`there is no check ${JSON.stringify(name)}`)
 
   const parsed = parse(args, family)

@@ -23,9 +23,9 @@ export class KitFailed extends Data.TaggedError("KitFailed")<{ readonly message:
 
 export type Stop = Broken | Skipped | KitFailed
 
-/** Where a running check leaves what it saw. */
+/** Where a running check leaves what it saw: once for each program that it ran. */
 export interface Witness {
-  readonly saw: (evidence: Evidence) => void
+  readonly saw: (evidence: ReadonlyArray<Evidence>) => void
 }
 
 export interface Check {

@@ -6,13 +6,14 @@
 import { Clock, Effect, Exit } from "effect"
 import { writeFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
-import { type Arguments, type CheckArguments, parseArguments } from "./Arguments.ts"
+import { type Arguments, type CheckArguments, parseArguments, type SelfTestArguments } from "./Arguments.ts"
 import { type Family, type Place, Usage } from "./Family.ts"
 import { type KitFailed, kitFailed } from "./Check.ts"
 import { helpText } from "./Help.ts"
 import { closingLines, headLines, humanReport, jsonReport, resultLines, type RunFacts } from "./Report.ts"
 import { failureOf, runAll } from "./Schedule.ts"
 import { select } from "./Selection.ts"
+import { complaints, runTwins } from "./SelfTest.ts"
 import { runnerFamily } from "./runner/RunnerFamily.ts"
 import { exitCode, exitCodes } from "./Verdict.ts"
 
@@ -76,6 +77,32 @@ const check = Effect.fn("Conformance.check")(function* (
   return exitCode(results)
 })
 
+/** The reference must pass everything, and each twin is run on its own promise and on others drawn by the seed. */
+const selfTest = Effect.fn("Conformance.selfTest")(function* (args: SelfTestArguments, place: Place, output: Output) {
+  const { scale } = args.timing
+  const subject = args.family.selfTest(place, scale)
+  const seed = args.seed ?? (yield* Clock.currentTimeMillis) & 0x7fff_ffff
+  output.out(`the check ${args.family.name}, checked: seed ${seed}, times scaled by ${scale}\n\n`)
+  const checks = yield* subject.checksOf(undefined, args.timing.patience)
+  const results = yield* runAll(checks, {
+    jobs: args.jobs,
+    profile: "tackroom",
+    excluded: new Set(),
+    onResult: () => undefined
+  })
+  const failed = results.filter(({ verdict }) => verdict !== "pass")
+  output.out(`reference: ${results.length - failed.length} of ${results.length} promises kept\n`)
+  for (const result of failed) output.out(`${resultLines(result).join("\n")}\n`)
+  const twins = yield* runTwins(subject, { ...args, seed, patience: args.timing.patience }, (result) => {
+    const wrong = complaints([result])
+    output.out(`${wrong.length === 0 ? "ok  " : "FAIL"} twin of ${result.twin.id}: ${result.twin.fault}\n`)
+    for (const line of wrong) output.out(`       ${line}\n`)
+  })
+  const wrong = complaints(twins)
+  output.out(`\n${twins.length} twins, ${wrong.length} complaints\n`)
+  return failed.length === 0 && wrong.length === 0 ? exitCodes.kept : exitCodes.broken
+})
+
 const perform = (
   args: Arguments,
   place: Place,
@@ -97,6 +124,8 @@ const perform = (
       return Effect.fail(new Usage({ message: args.message }))
     case "Check":
       return Effect.scoped(check(args, place, version, output))
+    case "SelfTest":
+      return Effect.scoped(selfTest(args, place, output))
   }
 }
 

@@ -29,6 +29,9 @@ export const masked = ({ at, kind, text }: Evidence, secrets: ReadonlyArray<stri
   text: secrets.reduce((rest, secret) => rest.replaceAll(secret, "***"), text)
 })
 
-/** The last entries, each cut. */
-export const presentable = (seen: ReadonlyArray<Evidence>): ReadonlyArray<Evidence> =>
-  seen.slice(-entries).map((entry) => ({ ...entry, text: cut(entry.text) }))
+/** The last entries, the same number of each program that was run, each cut. */
+export const presentable = (seen: ReadonlyArray<ReadonlyArray<Evidence>>): ReadonlyArray<Evidence> =>
+  seen
+    .flatMap((one) => one.slice(-Math.max(1, Math.floor(entries / seen.length))))
+    .slice(-entries)
+    .map((entry) => ({ ...entry, text: cut(entry.text) }))

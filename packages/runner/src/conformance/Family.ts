@@ -3,6 +3,7 @@
  */
 import { Data, type Effect, type Scope } from "effect"
 import type { Check, KitFailed } from "./Check.ts"
+import type { SelfTest } from "./SelfTest.ts"
 import type { Timing } from "./Timing.ts"
 
 /** A command line that is not understood. */
@@ -38,6 +39,8 @@ export interface Family {
   /** More help, one paragraph a line. */
   readonly help: ReadonlyArray<string>
   readonly prepare: (run: FamilyRun, place: Place) => Effect.Effect<Prepared, Usage | KitFailed, Scope.Scope>
+  /** The checks against the reference program and its broken twins, with times scaled. */
+  readonly selfTest: (place: Place, scale: number) => SelfTest
 }
 
 export interface Prepared {

@@ -25,6 +25,7 @@ export const helpText = (family: Family | undefined, families: ReadonlyArray<Fam
       "Black-box checks of Tackroom's wires: any program, in any language, judged by what it does.",
       "",
       "tackroom-conformance WIRE [options] -- COMMAND [ARGS…]",
+      "tackroom-conformance self-test WIRE [--others N|all] [--seed N] [--jobs N] [--time-scale F]",
       "",
       "Wires:",
       ...families.map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`),
@@ -33,6 +34,9 @@ export const helpText = (family: Family | undefined, families: ReadonlyArray<Fam
       ...common,
       "",
       ...exits,
+      "",
+      "The self-test runs a reference program, which must pass, and a broken twin of it for every promise, which must fail that",
+      "promise and nothing that does not hang on it.",
       ""
     ].join("\n")
   }

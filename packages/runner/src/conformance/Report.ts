@@ -52,6 +52,16 @@ export const jsonReport = (facts: RunFacts, results: ReadonlyArray<Result>): Jso
   }
 }
 
+// oxlint-disable-next-line no-control-regex -- what a pane got must not reach the reader's terminal as control
+const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/gu
+
+/** On one line, and harmless to the terminal that shows it. */
+const visible = (text: string): string =>
+  text.replace(control, (unit) => {
+    const named = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[unit]
+    return named ?? `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
+  })
+
 const mark = { pass: "ok  ", fail: "FAIL", skip: "skip" } as const
 
 /** One line a promise, and under a failed one what was seen. */
@@ -63,8 +73,10 @@ export const resultLines = (result: Result): ReadonlyArray<string> => {
   if (result.verdict !== "fail") return [line]
   return [
     line,
-    `       ${result.reason ?? "broken"}`,
-    ...result.evidence.map(({ at, kind, text }) => `       ${String(at).padStart(6)} ms ${kind.padEnd(7)} ${text}`)
+    `       ${visible(result.reason ?? "broken")}`,
+    ...result.evidence.map(
+      ({ at, kind, text }) => `       ${String(at).padStart(6)} ms ${kind.padEnd(7)} ${visible(text)}`
+    )
   ]
 }
 

@@ -6,7 +6,7 @@
  */
 import { Cause, Deferred, Effect, Exit, Semaphore } from "effect"
 import { performance } from "node:perf_hooks"
-import { type Broken, type Check, type KitFailed, kitFailed, type Skipped } from "./Check.ts"
+import { type Broken, type Check, type KitFailed, kitFailed, type Skipped, type Witness } from "./Check.ts"
 import { type Evidence, presentable } from "./Evidence.ts"
 import { levelIn, type Profile, type Result } from "./Verdict.ts"
 
@@ -26,7 +26,7 @@ type Outcome = Pick<Result, "verdict" | "reason">
 const outcomeOf = (stop: Broken | Skipped): Outcome =>
   stop._tag === "Broken" ? { verdict: "fail", reason: stop.message } : { verdict: "skip", reason: stop.reason }
 
-const judged = (check: Check, saw: (evidence: Evidence) => void): Effect.Effect<Outcome, KitFailed> =>
+const judged = (check: Check, saw: Witness["saw"]): Effect.Effect<Outcome, KitFailed> =>
   Effect.scoped(check.run({ saw })).pipe(
     Effect.as<Outcome>({ verdict: "pass" }),
     Effect.catchTags({
@@ -51,7 +51,7 @@ export const runAll = Effect.fn("Schedule.runAll")(function* (
 
   const one = (check: Check): Effect.Effect<Result, KitFailed> =>
     Effect.gen(function* () {
-      const evidence: Array<Evidence> = []
+      const evidence: Array<ReadonlyArray<Evidence>> = []
       let durationMs = 0
       const outcome = yield* Effect.gen(function* (): Effect.fn.Return<Outcome, KitFailed> {
         if (options.excluded.has(check.id)) return { verdict: "skip", reason: "excluded" }
@@ -66,7 +66,7 @@ export const runAll = Effect.fn("Schedule.runAll")(function* (
           Effect.suspend(() => {
             const began = performance.now()
             return Effect.ensuring(
-              judged(check, (entry) => void evidence.push(entry)),
+              judged(check, (seen) => void evidence.push(seen)),
               Effect.sync(() => {
                 durationMs = Math.round(performance.now() - began)
               })

@@ -67,35 +67,44 @@ export const idsFor = (
   return [twin.id, ...(others >= rest.length ? rest : sample(random, rest, others))]
 }
 
-export const runTwins = Effect.fn("SelfTest.runTwins")(function* (
-  { checksOf, twins }: SelfTest,
-  { jobs, others, patience, seed }: SelfTestOptions
-) {
+/** One twin on the promises of these ids. */
+export const runTwin = (
+  { checksOf }: SelfTest,
+  twin: Twin,
+  ids: ReadonlyArray<string>,
+  patience: number
+): Effect.Effect<TwinResult, KitFailed> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const [own, rest] = [yield* checksOf(twin.id, 1), yield* checksOf(twin.id, patience)]
+      const chosen = [...own.filter(({ id }) => id === twin.id), ...rest.filter(({ id }) => id !== twin.id)]
+        .filter(({ id }) => ids.includes(id))
+        // What a check needs has been proved by the reference; here each stands for itself.
+        .map((check) => ({ ...check, needs: [] }))
+      const results = yield* runAll(chosen, quietRun)
+      return {
+        twin,
+        unnoticed: !results.some(({ id, verdict }) => id === twin.id && verdict === "fail"),
+        wrongly: results.filter(({ id, verdict }) => id !== twin.id && verdict === "fail")
+      }
+    })
+  )
+
+export const runTwins = (
+  selfTest: SelfTest,
+  { jobs, others, patience, seed }: SelfTestOptions,
+  onTwin: (result: TwinResult) => void = () => undefined
+): Effect.Effect<ReadonlyArray<TwinResult>, KitFailed> => {
   const random = generator(seed)
-  const all = twins.map(({ id }) => id)
-  const planned = twins.map((twin) => ({ twin, ids: idsFor(twin, all, random, others) }))
-  return yield* Effect.forEach(
+  const all = selfTest.twins.map(({ id }) => id)
+  const planned = selfTest.twins.map((twin) => ({ twin, ids: idsFor(twin, all, random, others) }))
+  return Effect.forEach(
     planned,
     ({ ids, twin }) =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const [own, rest] = [yield* checksOf(twin.id, 1), yield* checksOf(twin.id, patience)]
-          // What a check needs has been proved by the reference; here each stands for itself.
-          const chosen = [...own.filter(({ id }) => id === twin.id), ...rest.filter(({ id }) => id !== twin.id)]
-            .filter(({ id }) => ids.includes(id))
-            .map((check) => ({ ...check, needs: [] }))
-          const results = yield* runAll(chosen, quietRun)
-          const result: TwinResult = {
-            twin,
-            unnoticed: !results.some(({ id, verdict }) => id === twin.id && verdict === "fail"),
-            wrongly: results.filter(({ id, verdict }) => id !== twin.id && verdict === "fail")
-          }
-          return result
-        })
-      ),
+      Effect.tap(runTwin(selfTest, twin, ids, patience), (result) => Effect.sync(() => onTwin(result))),
     { concurrency: jobs }
   )
-})
+}
 
 /** What is wrong with the kit, one line each. */
 export const complaints = (results: ReadonlyArray<TwinResult>): ReadonlyArray<string> =>

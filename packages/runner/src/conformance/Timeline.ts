@@ -16,8 +16,8 @@ export interface Timeline<Seen extends Evidence> {
   /** All of it, in order. */
   readonly seen: ReadonlyArray<Seen>
   readonly now: () => number
-  /** Adds what was just seen. */
-  readonly add: (entry: Timeless<Seen>) => void
+  /** Adds what was just seen; gives it with its time. */
+  readonly add: (entry: Timeless<Seen>) => Seen
   /** Lets every waiting look again: something changed that is no entry of its own. */
   readonly wake: () => void
   /** Waits until `look` finds something; after `ms` the promise is broken: `what` did not come. */
@@ -63,8 +63,10 @@ export const make = <Seen extends Evidence>(): Timeline<Seen> => {
     now,
     // The spread of a generic union loses its members; the only thing added is the time.
     add: (entry) => {
-      seen.push({ ...entry, at: now() } as unknown as Seen)
+      const added = { ...entry, at: now() } as unknown as Seen
+      seen.push(added)
       wake()
+      return added
     },
     wake,
     until: (what, look, ms) =>

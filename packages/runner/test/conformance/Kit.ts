@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import type { Check, Stop } from "../../src/conformance/Check.ts"
+import { conformance as command } from "../../src/conformance/Conformance.ts"
 import type { Place } from "../../src/conformance/Family.ts"
 import type { Result } from "../../src/conformance/Verdict.ts"
 
@@ -30,6 +31,22 @@ export interface Ran {
   readonly code: number | null
   readonly out: string
   readonly error: string
+}
+
+/** The same without a process of its own: for command lines that start nothing. */
+export const asked = async (args: ReadonlyArray<string>): Promise<Ran> => {
+  let out = ""
+  let error = ""
+  const output = {
+    out: (text: string) => {
+      out += text
+    },
+    error: (text: string) => {
+      error += text
+    }
+  }
+  const code = await Effect.runPromise(command(args, place, "0.0.0", output))
+  return { code, out, error }
 }
 
 /** Runs the command as a person does. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { isLiving } from "../../src/conformance/peer/Living.ts"
 import type { JsonReport } from "../../src/conformance/Report.ts"
-import { conformance, reference } from "./Kit.ts"
+import { asked, conformance, reference } from "./Kit.ts"
 
 const withFolder = async <A>(use: (folder: string) => Promise<A>): Promise<A> => {
   const folder = mkdtempSync(join(tmpdir(), "tkc-test-"))
@@ -26,10 +26,10 @@ const readReport = (path: string): JsonReport => JSON.parse(readFileSync(path, "
 
 describe("tackroom-conformance", () => {
   it("explains itself, and refuses what it does not understand with 64 [CHK-303]", async () => {
-    const help = await conformance(["--help"])
+    const help = await asked(["--help"])
     assert.strictEqual(help.code, 0)
     assert.include(help.out, "tackroom-conformance WIRE [options] -- COMMAND")
-    const runner = await conformance(["runner", "--help"])
+    const runner = await asked(["runner", "--help"])
     assert.include(runner.out, "--agent-name NAME")
     for (const [args, message] of [
       [[], "say which wire to check"],
@@ -39,9 +39,11 @@ describe("tackroom-conformance", () => {
       [["runner", "--frobnicate", "--", "x", "{agent}"], "Unknown option '--frobnicate'"],
       [["runner", "--", "x"], "put {agent} into the command, or say --agent-name NAME"],
       [["runner", "--only", "CHK-999", "--", "x", "{agent}"], "there is no check CHK-999"],
+      [["self-test", "otter"], "self-test: say which check is to be tested"],
+      [["self-test", "runner", "--others", "many"], "--others is a number"],
       [["runner", "--preset", "/nowhere.yaml", "--", "x", "{agent}"], "--preset: /nowhere.yaml cannot be read"]
     ] as const) {
-      const ran = await conformance(args)
+      const ran = await asked(args)
       assert.strictEqual(ran.code, 64, message)
       assert.include(ran.error, message)
       assert.strictEqual(ran.out, "")
@@ -77,6 +79,21 @@ describe("tackroom-conformance", () => {
       assert.include(readFileSync(text, "utf8"), "FAIL CHK-040 must")
       assert.deepStrictEqual(casesIn(temporary), [])
     }))
+
+  it("says what to install when there is no pseudo-terminal, and exits with 70 [CHK-300, CHK-303]", async () => {
+    // What `npm install @tackroom/runner` gives: the peer is not there.
+    const absent = `import { registerHooks } from "node:module"
+registerHooks({ resolve: (name, context, next) => {
+  if (name === "@lydell/node-pty") throw new Error("not installed")
+  return next(name, context)
+} })`
+    const ran = await conformance(["runner", "--only", "CHK-040", "--", ...reference()], {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(absent)}`
+    })
+    assert.strictEqual(ran.code, 70)
+    assert.include(ran.error, "npm install @lydell/node-pty@1.1.0")
+    assert.strictEqual(ran.out, "")
+  })
 
   it("ends with what only a person can check [CHK-307]", async () => {
     const ran = await conformance(["runner", "--only", "CHK-160", "--", ...reference()])

@@ -137,13 +137,16 @@ describe("reports", () => {
       text: `token s3cret ${at}`,
       env: "s3cret"
     }))
-    const shown = presentable(many.map((entry) => masked(entry, ["s3cret"])))
+    const shown = presentable([many.map((entry) => masked(entry, ["s3cret"]))])
     assert.strictEqual(shown.length, 20)
     assert.deepStrictEqual(shown[0], { at: 10, kind: "pane", text: "token *** 10" })
-    const [long] = presentable([{ at: 0, kind: "acp", text: "é".repeat(5_000) }])
+    const [long] = presentable([[{ at: 0, kind: "acp", text: "é".repeat(5_000) }]])
     assert.isAtMost(Buffer.byteLength(long?.text ?? ""), 4_096)
     assert.include(long?.text, "(10000 bytes)")
     assert.notInclude(long?.text, "\ufffd")
+    // Of two programs both are heard.
+    const both = presentable([many, many.slice(0, 3)])
+    assert.strictEqual(both.length, 13)
   })
 
   it("people read one line a promise, with the evidence under each failure [CHK-304]", () => {

@@ -6,7 +6,7 @@ import * as CaseFolder from "../CaseFolder.ts"
 import { kitFailed } from "../Check.ts"
 import type { Place } from "../Family.ts"
 import type { SelfTest } from "../SelfTest.ts"
-import { runnerFamily } from "./RunnerFamily.ts"
+import { prepare } from "./Preparation.ts"
 import { twins } from "./Twins.suite.ts"
 
 const presetLines = (fault: string | undefined): ReadonlyArray<string> => [
@@ -37,9 +37,9 @@ export const runnerSelfTest = (place: Place, scale: number): SelfTest => ({
       "--",
       "{agent}"
     ]
-    const prepared = yield* runnerFamily
-      .prepare({ command, flags: { preset }, timing, keep: false }, place)
-      .pipe(Effect.catchTag("Usage", ({ message }) => Effect.fail(kitFailed(message))))
+    const prepared = yield* prepare({ command, flags: { preset }, timing, keep: false }, place).pipe(
+      Effect.catchTag("Usage", ({ message }) => Effect.fail(kitFailed(message)))
+    )
     return prepared.checks
   })
 })

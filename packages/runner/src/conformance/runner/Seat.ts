@@ -6,20 +6,24 @@
  */
 import { Effect, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
-import { mkdirSync, readFileSync, symlinkSync, watch } from "node:fs"
+import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { type Broken, broken, type KitFailed, type Witness } from "../Check.ts"
 import * as CaseFolder from "../CaseFolder.ts"
-import { masked } from "../Evidence.ts"
+import { type Evidence, masked } from "../Evidence.ts"
 import { spawnPiped, type Program, type ProgramSpec } from "../peer/Program.ts"
 import { type PtyProgram, spawnPty } from "../peer/Pty.ts"
 import { screenText } from "../peer/Screen.ts"
 import { deadline, stretch } from "../Timing.ts"
 import * as Timeline from "../Timeline.ts"
 import * as Agent from "./agent/Agent.ts"
+import { outcomeOf, promptText } from "./agent/Frames.ts"
 import type { Configuration } from "./Configuration.ts"
-import { at, idText, type Json, type JsonObject, parseObject } from "./Json.ts"
+import { idText, type JsonObject } from "./Json.ts"
+import { isAccepted, isTurnStop } from "./PostKinds.ts"
+import { watchRecord } from "./RecordFile.ts"
 import * as Rig from "./rig/Rig.ts"
+import { environment, type Usual } from "./SeatEnvironment.ts"
 import type { Post, RecordSeen, RunnerEnded, Seen, SeatTimeline, Submit } from "./Seen.ts"
 
 const start = "\u001b[200~"
@@ -37,16 +41,6 @@ export interface SeatOptions {
   readonly rig?: (rig: Rig.Rig) => void
 }
 
-/** The usual facts of a case. */
-export interface Usual {
-  readonly folder: string
-  readonly home: string
-  readonly launchFolder: string
-  readonly url: string
-  readonly port: number
-  readonly token: string
-}
-
 export interface Turn {
   readonly number: number
   /** The agent's id of the prompt request. */
@@ -61,8 +55,6 @@ export interface Seat extends Usual {
   readonly agent: Agent.Agent
   /** The conversation that the agent opens. */
   readonly nativeRef: string
-  readonly attempt: string
-  readonly generation: string
   readonly program: Program
   readonly pty: PtyProgram | undefined
 
@@ -123,38 +115,16 @@ export const usualOptions: PermissionRequest["options"] = [
   { optionId: "no-once", name: "Reject", kind: "reject_once" }
 ]
 
-export const isStop = (post: Post): boolean => post.body["hookEvent"] === "Stop"
-export const isBeat = (post: Post): boolean =>
-  post.body["hookEvent"] === "active" && post.body["subtype"] === "liveness"
-export const isHeartbeat = (post: Post): boolean => isStop(post) && post.body["subtype"] === "idle_heartbeat"
-export const isExit = (post: Post): boolean => isStop(post) && String(post.body["subtype"]).endsWith("_exited")
-/** The end of a turn, as posted. */
-export const isTurnStop = (post: Post): boolean => isStop(post) && !isHeartbeat(post) && !isExit(post)
-export const isAttention = (post: Post): boolean =>
-  post.body["hookEvent"] === "Notification" && post.body["subtype"] === "permission_prompt"
-export const isAccepted = (post: Post): boolean =>
-  post.body["hookEvent"] === "UserPromptSubmit" && post.body["subtype"] === "accepted"
-export const isResolved = (post: Post): boolean =>
-  post.body["hookEvent"] === "active" && post.body["subtype"] === "permission_resolved"
-/** A post that reads working. */
-export const isWorking = (post: Post): boolean =>
-  isAccepted(post) || post.body["hookEvent"] === "active" || post.body["hookEvent"] === "PreToolUse"
-
-/** The text of a prompt: one text block, or undefined. */
-export const promptText = (prompt: Agent.Received): string | undefined => {
-  const blocks = prompt.params["prompt"]
-  if (!Array.isArray(blocks) || blocks.length !== 1) return undefined
-  const text = at(blocks, 0, "text")
-  return at(blocks, 0, "type") === "text" && typeof text === "string" ? text : undefined
-}
-
-/** The option an answer selected, `cancelled`, or the error it was. */
-export const outcomeOf = (message: Json | undefined): string => {
-  const outcome = at(message, "result", "outcome", "outcome")
-  if (outcome === "selected") return `selected ${idText(at(message, "result", "outcome", "optionId")) ?? "nothing"}`
-  if (typeof outcome === "string") return outcome
-  const code = at(message, "error", "code")
-  return code === undefined ? JSON.stringify(message) : `error ${String(code)}`
+/** Output that came in pieces is shown as one. */
+const joined = (seen: ReadonlyArray<Seen>): ReadonlyArray<Evidence> => {
+  const entries: Array<Seen> = []
+  for (const entry of seen) {
+    const last = entries.at(-1)
+    if (entry.what === "output" && last?.what === "output") {
+      entries[entries.length - 1] = { ...last, text: last.text + entry.text }
+    } else entries.push(entry)
+  }
+  return entries
 }
 
 const opens: Agent.Handler = (received, agent) => agent.reply(received.id, {})
@@ -181,11 +151,7 @@ export const open = Effect.fn("Seat.open")(function* (
 
   const timeline = Timeline.make<Seen>()
   yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      for (const entry of timeline.seen) {
-        witness.saw(masked(entry, [token]))
-      }
-    })
+    Effect.sync(() => witness.saw(joined(timeline.seen).map((one) => masked(one, [token]))))
   )
   const rig = yield* Rig.make(timeline, token)
   const agent = yield* Agent.make(timeline, {
@@ -216,51 +182,28 @@ export const open = Effect.fn("Seat.open")(function* (
     agent.handlers.set(method, handler)
 
   const recordPath = join(launchFolder, "result.json")
-  const readRecord = (): void => {
-    let text: string
-    try {
-      text = readFileSync(recordPath, "utf8")
-    } catch {
-      return
-    }
-    const last = timeline.seen.findLast((entry) => entry.what === "record")
-    if (last?.text === `launch record ${text}`) return
-    timeline.add({ kind: "file", what: "record", text: `launch record ${text}`, record: parseObject(text) })
-  }
-  yield* Effect.acquireRelease(
-    Effect.sync(() => watch(launchFolder, readRecord)),
-    (watcher) => Effect.sync(() => watcher.close())
-  )
+  const readRecord = yield* watchRecord(timeline, launchFolder, recordPath)
 
-  const usual: Usual = { folder, home, launchFolder, url: rig.url, port: rig.port, token }
+  const usual: Usual = {
+    folder,
+    home,
+    rigHome,
+    launchFolder,
+    recordPath,
+    bin,
+    attempt,
+    generation,
+    token,
+    url: rig.url,
+    port: rig.port
+  }
   const { agentName } = configuration
   if (agentName !== undefined) symlinkSync(agent.executable, join(bin, agentName))
-  const path = configuration.baseEnv["PATH"] ?? "/usr/bin:/bin"
-  const variables: Record<string, string | undefined> = {
-    ...configuration.baseEnv,
-    PATH: agentName === undefined ? path : `${bin}:${path}`,
-    HOME: home,
-    TERM: "xterm-256color",
-    OPENRIG_NODE_ID: "nod_01JCASE0000000000000000000",
-    OPENRIG_SESSION_NAME: "case-seat@check",
-    OPENRIG_RUNTIME: configuration.harness,
-    OPENRIG_OCCUPANT_GENERATION: generation,
-    OPENRIG_HOME: rigHome,
-    OPENRIG_URL: rig.url,
-    OPENRIG_HOST: "127.0.0.1",
-    OPENRIG_PORT: String(rig.port),
-    OPENRIG_ACTIVITY_HOOK_TOKEN: token,
-    OPENRIG_LAUNCH_ATTEMPT: attempt,
-    OPENRIG_LAUNCH_RESULT: recordPath,
-    ...options.env?.(usual)
-  }
 
   const spec: ProgramSpec = {
     command: configuration.command.map((word) => word.replaceAll("{agent}", agent.executable)),
     cwd: work,
-    env: Object.fromEntries(
-      Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
-    ),
+    env: environment(configuration, usual, options.env?.(usual) ?? {}),
     onOutput: (bytes) => {
       timeline.add({ kind: "pane", what: "output", text: Buffer.from(bytes).toString("utf8"), bytes })
     },
@@ -322,8 +265,6 @@ export const open = Effect.fn("Seat.open")(function* (
     rig,
     agent,
     nativeRef,
-    attempt,
-    generation,
     program,
     pty,
     until,

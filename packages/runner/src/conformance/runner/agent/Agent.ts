@@ -102,8 +102,12 @@ export const make = (timeline: SeatTimeline, place: AgentPlace): Effect.Effect<A
       const line = (what: "received" | "sent", bytes: Uint8Array): Frame => {
         const text = Buffer.from(bytes).toString("utf8")
         const arrow = what === "received" ? "runner → agent" : "agent → runner"
-        timeline.add({ kind: "acp", what, text: `${arrow} ${clip(text)}`, message: parseObject(text) })
-        return timeline.seen.at(-1) as Frame
+        return timeline.add({
+          kind: "acp",
+          what,
+          text: `${arrow} ${clip(text)}`,
+          message: parseObject(text)
+        }) as Frame
       }
 
       const take = (bytes: Buffer): void => {

@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { broken } from "../../Check.ts"
 import { at } from "../Json.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
-import { isTurnStop, type Seat, type Turn } from "../Seat.ts"
+import { isTurnStop } from "../PostKinds.ts"
+import type { Seat, Turn } from "../Seat.ts"
 
 const cancels = (seat: Seat) => seat.agent.received("session/cancel")
 

@@ -4,7 +4,8 @@ import { performance } from "node:perf_hooks"
 import { broken } from "../../Check.ts"
 import { isLiving } from "../../peer/Living.ts"
 import { demand, type RunnerCheck } from "../RunnerCheck.ts"
-import { isExit, type Seat } from "../Seat.ts"
+import { isExit } from "../PostKinds.ts"
+import type { Seat } from "../Seat.ts"
 
 /** Waits until a process that is not the kit's child is gone. The system tells nobody about its end, so this looks. */
 const gone = (name: string, pid: number, seconds: number) =>

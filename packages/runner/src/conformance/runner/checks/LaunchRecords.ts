@@ -66,11 +66,7 @@ export const launchRecords: ReadonlyArray<RunnerCheck> = [
         })
         yield* seat.opened
         // A runner may end or stay; either way it has had its time to write.
-        yield* seat.never(
-          "the record names a conversation that the agent refused",
-          () => (seat.ended() === undefined ? seat.record()?.["nativeRef"] : undefined),
-          seat.ended() === undefined ? 3 : 0
-        )
+        yield* seat.until("the runner's end", () => seat.record()?.["nativeRef"] ?? seat.ended(), 3).pipe(Effect.ignore)
         yield* demand(seat.record()?.["nativeRef"] === undefined, "the record names a conversation that never was")
       })
   },

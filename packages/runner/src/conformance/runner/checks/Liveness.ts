@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { broken, skipped } from "../../Check.ts"
 import { idText } from "../Json.ts"
 import { demand, type RunnerCheck } from "../RunnerCheck.ts"
-import { isBeat, isExit, isHeartbeat, isStop, isWorking, type Seat } from "../Seat.ts"
+import { isBeat, isExit, isHeartbeat, isStop, isWorking } from "../PostKinds.ts"
+import type { Seat } from "../Seat.ts"
 import type { Post } from "../Seen.ts"
 
 /** The longest time without any of the events between two times. */

@@ -3,7 +3,9 @@ import { Effect } from "effect"
 import { broken } from "../../Check.ts"
 import { idText } from "../Json.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
-import { isAttention, isBeat, isResolved, isWorking, outcomeOf, promptText, type Seat, type Turn } from "../Seat.ts"
+import { outcomeOf, promptText } from "../agent/Frames.ts"
+import { isAttention, isBeat, isResolved, isWorking } from "../PostKinds.ts"
+import type { Seat, Turn } from "../Seat.ts"
 
 const answered = { state: "answered", optionId: "yes-once" } as const
 

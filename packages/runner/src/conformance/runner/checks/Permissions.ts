@@ -5,7 +5,9 @@ import type { RpcId } from "../agent/Agent.ts"
 import { idText, isObject, sameJson, type JsonObject } from "../Json.ts"
 import { answer, type Ask, type Reply, refusal, reset } from "../rig/Rig.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
-import { isAttention, type Seat, type Turn, usualOptions } from "../Seat.ts"
+import { isAttention } from "../PostKinds.ts"
+import { type Seat, type Turn, usualOptions } from "../Seat.ts"
+import { nodeId, sessionName } from "../SeatEnvironment.ts"
 
 const reject = [{ optionId: "no-once", name: "Reject", kind: "reject_once" }]
 
@@ -18,6 +20,9 @@ interface Row {
   readonly meant: Meant
 }
 
+/** After one of these a runner may post no more: its grant speaks for nobody. Such rows come last. */
+const endsPosting = /^\d+ activity_grant_(?:wrong_seat|stale|revoked)$/u
+
 const row = (status: number, code: string, meant: Meant): Row => ({
   name: `${status} ${code}`,
   reply: refusal(status, code),
@@ -26,17 +31,13 @@ const row = (status: number, code: string, meant: Meant): Row => ({
 
 const denied = row(409, "denied_by_seat", "held")
 const unsupported = row(422, "options_unsupported", "held")
-/** Stale grants last: a runner may stop posting after one. */
 const notCurrent = [
   row(409, "stale_generation", "cancelled"),
   row(403, "activity_grant_wrong_seat", "cancelled"),
   row(409, "activity_grant_stale", "cancelled")
 ]
-const maybeLive = [
-  row(401, "activity_grant_revoked", "permitted"),
-  row(409, "activity_grant_pending", "permitted"),
-  row(409, "duplicate_request", "permitted")
-]
+const revoked = row(401, "activity_grant_revoked", "permitted")
+const maybeLive = [row(409, "activity_grant_pending", "permitted"), row(409, "duplicate_request", "permitted")]
 const unlisted = [
   row(404, "not_found", "permitted"),
   row(418, "teapot", "permitted"),
@@ -99,7 +100,8 @@ const meets = (seat: Seat, { meant, name }: Row, id: RpcId, arrange: (since: num
     if (meant === "held") return yield* held(seat, turn, since, 0.3)
     if (meant === "permitted") yield* printed(seat, since, title)
     seat.finish(turn)
-    yield* seat.stopped(since)
+    const stopped = seat.stopped(since)
+    yield* endsPosting.test(name) ? stopped.pipe(Effect.timeoutOption(1_000), Effect.ignore) : stopped
     yield* demand(!seat.posts(since).some(isAttention), "attention was held")
   }).pipe(Effect.mapError((stop) => (stop._tag === "Broken" ? broken(`${name}: ${stop.message}`) : stop)))
 
@@ -146,8 +148,8 @@ export const permissions: ReadonlyArray<RunnerCheck> = [
           const { body } = yield* seat.until("the request at the rig", () => seat.submits()[index])
           const toolCall = { toolCallId: `call-${id}`, title: "Run make", kind: "execute", status: "pending" }
           const wrong = [
-            ...(body["sessionName"] === "case-seat@check" ? [] : ["sessionName"]),
-            ...(body["nodeId"] === "nod_01JCASE0000000000000000000" ? [] : ["nodeId"]),
+            ...(body["sessionName"] === sessionName ? [] : ["sessionName"]),
+            ...(body["nodeId"] === nodeId ? [] : ["nodeId"]),
             ...(body["generation"] === seat.generation ? [] : ["generation"]),
             ...(body["nativeRef"] === seat.nativeRef ? [] : ["nativeRef"]),
             ...(idText(body["turnId"]) === "1" ? [] : ["turnId"]),
@@ -278,7 +280,7 @@ export const permissions: ReadonlyArray<RunnerCheck> = [
     level: "must",
     title: "revoked, pending and duplicate at submit: the runner permits by itself and prints it",
     rules: ["SEAT-166"],
-    run: (open) => Effect.asVoid(atSubmit(open, maybeLive))
+    run: (open) => Effect.asVoid(atSubmit(open, [...maybeLive, revoked]))
   },
   {
     id: "CHK-128",
@@ -306,7 +308,7 @@ export const permissions: ReadonlyArray<RunnerCheck> = [
     run: (open) =>
       Effect.gen(function* () {
         const seat = yield* opened(open)
-        const rows = [...maybeLive, ...unlisted, denied, unsupported, ...notCurrent]
+        const rows = [...maybeLive, ...unlisted, denied, unsupported, revoked, ...notCurrent]
         for (const [index, one] of rows.entries()) {
           let reads = 0
           seat.rig.onRead = (askId) => {

@@ -1,12 +1,14 @@
 /** The form and order of activity posts, and that nothing waits for them (seat contract 5.2, SEAT-120 to 127). */
 import { Effect } from "effect"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { broken } from "../../Check.ts"
 import { idText, type JsonObject } from "../Json.ts"
 import { answer, type Reply, refusal, reset, silence } from "../rig/Rig.ts"
 import { demand, type RunnerCheck } from "../RunnerCheck.ts"
-import { isAccepted, isExit, isStop, isTurnStop, type Seat } from "../Seat.ts"
+import { isAccepted, isExit, isStop, isTurnStop } from "../PostKinds.ts"
+import type { Seat } from "../Seat.ts"
+import { nodeId, sessionName } from "../SeatEnvironment.ts"
 import type { Post } from "../Seen.ts"
 
 const fields = ["sessionName", "nodeId", "runtime", "generation", "sequence", "occurredAt", "hookEvent", "subtype"]
@@ -14,8 +16,8 @@ const fields = ["sessionName", "nodeId", "runtime", "generation", "sequence", "o
 const faultOf = (seat: Seat, body: JsonObject): string | undefined => {
   const missing = fields.filter((field) => body[field] === undefined)
   if (missing.length > 0) return `lacks ${missing.join(", ")}`
-  if (body["sessionName"] !== "case-seat@check") return "has another sessionName"
-  if (body["nodeId"] !== "nod_01JCASE0000000000000000000") return "has another nodeId"
+  if (body["sessionName"] !== sessionName) return "has another sessionName"
+  if (body["nodeId"] !== nodeId) return "has another nodeId"
   if (body["runtime"] !== seat.configuration.harness) return "has another runtime"
   if (body["generation"] !== seat.generation) return "has another generation"
   const { sequence } = body
@@ -176,7 +178,10 @@ export const posts: ReadonlyArray<RunnerCheck> = [
         yield* seat.paste(text)
         yield* seat.pause(200)
         yield* seat.enter
-        yield* seat.until("the word queued in the pane", () => /queued/iu.test(seat.shown(first.at)) || undefined)
+        // What the pane says is another promise; here it only tells that the message was taken.
+        yield* seat
+          .until("the word queued in the pane", () => /queued/iu.test(seat.shown(first.at)) || undefined, 1)
+          .pipe(Effect.ignore)
         seat.finish(first)
         yield* seat.stopped(first.at)
         yield* seat.pause(250)
@@ -282,11 +287,9 @@ export const posts: ReadonlyArray<RunnerCheck> = [
           Effect.gen(function* () {
             const seat = yield* open({
               env: (usual) => {
-                const home = join(usual.folder, "rig")
-                mkdirSync(home, { recursive: true })
                 if (name === "activity-endpoint.json") {
                   writeFileSync(
-                    join(home, "activity-endpoint.json"),
+                    join(usual.rigHome, "activity-endpoint.json"),
                     JSON.stringify({ baseUrl: usual.url, token: usual.token }),
                     { mode: 0o600 }
                   )
