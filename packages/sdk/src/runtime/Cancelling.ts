@@ -16,12 +16,18 @@ import { Minting } from "./Minting.ts"
 import { NativeSessions } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
 import { isLost } from "./StoreTrouble.ts"
-import { cancelStep, type CancelFact, type CancelInput } from "./TurnMachine.ts"
+import { stopDiagnostic } from "./BudgetStops.ts"
+import { cancelStep, type BudgetStop, type CancelFact, type CancelInput } from "./TurnMachine.ts"
 
 /** Why a turn is to end. */
 export type CancelWhy =
   | { readonly _tag: "Asked"; readonly reason: CancelReason }
-  | { readonly _tag: "Budget"; readonly code: "budget" | "timeout"; readonly message: string }
+  | {
+      readonly _tag: "Budget"
+      readonly code: "budget" | "timeout"
+      readonly message: string
+      readonly stop: BudgetStop
+    }
 
 export const refOf = (active: ActiveTurn, opened: Opened): TurnRef => ({
   binding: opened.binding,
@@ -151,7 +157,11 @@ export class Cancelling extends Context.Service<
         active.cancel =
           why._tag === "Asked"
             ? { _tag: "Asked", reason: why.reason }
-            : { _tag: "Budget", code: why.code, message: why.message }
+            : { _tag: "Budget", code: why.code, message: why.message, stop: why.stop }
+        // Who follows the turn learns why it is being stopped before it is over (SRV-267).
+        if (why._tag === "Budget") {
+          active.log.add({ type: "diagnostic", diagnostic: stopDiagnostic(why.stop, active.budget, why.message) })
+        }
         run(
           ladder(active, why).pipe(
             Effect.catchCause((cause) =>

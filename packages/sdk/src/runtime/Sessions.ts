@@ -9,6 +9,7 @@ import { platform } from "#platform"
 import { CursorInvalid, SessionTurnInProgress, SubmissionNotFound, type RuntimeError } from "@tackroom/protocol"
 import type { Receipt, Session } from "@tackroom/protocol/events"
 import { Context, Effect, Layer } from "effect"
+import type { HarnessCapabilities } from "../harness/Capabilities.ts"
 import type { SessionRow } from "../store/Rows.ts"
 import type { NewEntry, OpFailed, SessionPatch, StoreOp, WriteOptions } from "../store/RuntimeStore.ts"
 import { Store } from "../store/Store.ts"
@@ -70,6 +71,11 @@ export class Sessions extends Context.Service<
     readonly receipt: (id: string, messageId: string) => Effect.Effect<Receipt, RuntimeError>
     /** Recovers the session when this runtime recovers on opening only (RT-175). */
     readonly open: (id: string) => Effect.Effect<Session, RuntimeError>
+    /**
+     * Opens the harness's side now and not with the first turn, or resumes exactly the conversation it had; answers what
+     * that harness can do. Fails when it cannot, and starts nothing in its place.
+     */
+    readonly connect: (id: string) => Effect.Effect<HarnessCapabilities, RuntimeError>
   }
 >()("@tackroom/sdk/runtime/Sessions") {
   static readonly layer = Layer.effect(
@@ -236,7 +242,12 @@ export class Sessions extends Context.Service<
           Effect.gen(function* () {
             yield* Effect.catchTag(recovery.session(id), "SessionRecovering", () => Effect.void)
             return yield* shown(yield* getRow(id))
-          })
+          }),
+        connect: (id) =>
+          Effect.map(
+            Effect.flatMap(getRow(id), (row) => natives.ensure(row)),
+            ({ opened }) => opened.capabilities
+          )
       })
     })
   )

@@ -18,6 +18,7 @@ import { Minting } from "./Minting.ts"
 import { Options } from "./Options.ts"
 import { queueUpdate } from "./PublicRows.ts"
 import { isBusy, isLost } from "./StoreTrouble.ts"
+import { stopDiagnostic, stopOf } from "./BudgetStops.ts"
 import { settle, type Ending, type StreamEnd } from "./TurnMachine.ts"
 
 /** Told when a turn is settled; `next` is the first entry of an unheld queue (RT-111). */
@@ -60,6 +61,11 @@ export class Settling extends Context.Service<
             return { type: "cancelled", sessionId, assistantMessageId, reason: ending.reason }
           case "failed": {
             const own = ending.event?.type === "error" ? ending.event : undefined
+            const { code } = ending
+            const stop =
+              code === "budget" || code === "timeout"
+                ? [stopDiagnostic(stopOf(active, code), active.budget)]
+                : undefined
             return {
               type: "error",
               error: ending.message.slice(0, 2_000),
@@ -70,6 +76,7 @@ export class Settling extends Context.Service<
                   ? {}
                   : { errorClass: ending.errorClass as NonNullable<typeof own>["errorClass"] & string }
                 : { errorClass: own.errorClass }),
+              ...(stop === undefined ? {} : { diagnostics: stop }),
               ...(own?.account === undefined ? {} : { account: own.account }),
               ...(own?.process === undefined ? {} : { process: own.process })
             }

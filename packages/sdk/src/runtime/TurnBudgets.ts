@@ -24,6 +24,7 @@ export const makeBudgets = (parts: {
       cancelling.begin(active, {
         _tag: "Budget",
         code: "budget",
+        stop: "max_rounds",
         message: `The turn used its ${budget.maxRounds} rounds`
       })
     }
@@ -31,6 +32,7 @@ export const makeBudgets = (parts: {
       cancelling.begin(active, {
         _tag: "Budget",
         code: "budget",
+        stop: "max_output_tokens",
         message: `The turn used its ${budget.maxOutputTokens} output tokens`
       })
     }
@@ -55,7 +57,7 @@ export const makeBudgets = (parts: {
     const budget = active.budget
     const started = active.turn.createdAt
     const spent = (message: string) =>
-      Effect.sync(() => cancelling.begin(active, { _tag: "Budget", code: "timeout", message }))
+      Effect.sync(() => cancelling.begin(active, { _tag: "Budget", code: "timeout", stop: "timeout", message }))
     const wall =
       budget?.wallMs === undefined
         ? Effect.never

@@ -123,7 +123,15 @@ export type CancelFact =
   /** Asked for, not answered yet; `reason` is who asked. */
   | { readonly _tag: "Asked"; readonly reason: CancelReason }
   /** A budget of the turn is spent (D-28). */
-  | { readonly _tag: "Budget"; readonly code: "budget" | "timeout"; readonly message: string }
+  | {
+      readonly _tag: "Budget"
+      readonly code: "budget" | "timeout"
+      readonly message: string
+      readonly stop: BudgetStop
+    }
+
+/** Which part of a turn's budget is spent; in the journal it is the diagnostic `stop` (SRV-269). */
+export type BudgetStop = "max_rounds" | "max_output_tokens" | "timeout"
 
 /** The terminal state of a turn, before it is dressed with ids and times. */
 export type Ending =
@@ -143,7 +151,8 @@ export type Ending =
  */
 export const settle = (end: StreamEnd, erred: TerminalEvent | undefined, cancel: CancelFact): Ending => {
   if (cancel._tag === "Budget") {
-    if (end._tag === "Terminal" && end.event.type === "error" && end.event.code === cancel.code)
+    // Of two budgets that are spent together the rounds are told (SRV-266).
+    if (end._tag === "Terminal" && end.event.type === "error" && ["budget", cancel.code].includes(end.event.code))
       return ofError(end.event)
     return { status: "failed", code: cancel.code, message: cancel.message }
   }

@@ -145,7 +145,7 @@ describe("settling", () => {
     assert.isTrue(ending.status === "failed" && ending.code === "cancel_unacknowledged")
   })
   it("a spent budget is the reason, whatever the harness says [RT-140]", () => {
-    const budget: CancelFact = { _tag: "Budget", code: "timeout", message: "too long" }
+    const budget: CancelFact = { _tag: "Budget", code: "timeout", stop: "timeout", message: "too long" }
     for (const end of [{ _tag: "Quiet" }, { _tag: "Terminal", event: cancelled }] as const) {
       const ending = settle(end, undefined, budget)
       assert.isTrue(ending.status === "failed" && ending.code === "timeout")
