@@ -5,7 +5,7 @@
  * installs no signal handler and ends no process of the caller. Closing leaves running turns to recovery.
  */
 import { toErrorObject, type ErrorObject, type HostConfig } from "@tackroom/protocol/run"
-import { Cause, Effect, Exit, Logger, Option, Scope } from "effect"
+import { Cause, Effect, Exit, type Layer, Logger, Option, Scope } from "effect"
 import { makeCounters, snapshot } from "./faces/stdio/Counters.ts"
 import { embed, makePrepare } from "./faces/stdio/Dispatch.ts"
 import * as Host from "./Host.ts"
@@ -30,7 +30,6 @@ export class EmbeddedFailure extends Error {
 export interface EmbedOptions extends Pick<Host.HostOptions, "version" | "environment" | "runner"> {
   /** Default true: be the one host of the state directory. */
   readonly lock?: boolean
-  readonly decide?: Host.HostOptions["decide"]
   /** Takes the host's log lines, none with a secret or content; without it they go nowhere. */
   readonly onLog?: (line: { readonly level: string; readonly message: string }) => void
 }
@@ -43,6 +42,18 @@ const logging = (onLog: EmbedOptions["onLog"]) =>
       onLog?.({ level: logLevel, message: texts.join(" ") })
     })
   ])
+
+/** The methods of an open host, as promises. */
+export const callsOf = (host: Host.Host, log: Layer.Layer<never>): EmbeddedHost["call"] => {
+  const { capabilities, handlers, waits } = host.methods
+  const call = embed(makePrepare({ handlers, waits, capabilities }), host.initialized)
+  return async (method, params) => {
+    const exit = await Effect.runPromiseExit(Effect.provide(call(method, params), log))
+    if (Exit.isSuccess(exit)) return exit.value
+    const failure = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+    throw failure === undefined ? Cause.squash(exit.cause) : new EmbeddedFailure(toErrorObject(failure))
+  }
+}
 
 /** Opens a host in this process. */
 export const embedHost = async (config: HostConfig, options: EmbedOptions): Promise<EmbeddedHost> => {
@@ -58,8 +69,7 @@ export const embedHost = async (config: HostConfig, options: EmbedOptions): Prom
           environment: options.environment,
           runner: options.runner,
           lock: options.lock ?? true,
-          counters: () => snapshot(counters),
-          ...(options.decide === undefined ? {} : { decide: options.decide })
+          counters: () => snapshot(counters)
         }
       ),
       scope
@@ -69,16 +79,8 @@ export const embedHost = async (config: HostConfig, options: EmbedOptions): Prom
     await Effect.runPromise(Scope.close(scope, opened))
     throw Cause.squash(opened.cause)
   }
-  const host = opened.value
-  const { capabilities, handlers, waits } = host.methods
-  const call = embed(makePrepare({ handlers, waits, capabilities }), host.initialized)
   return {
-    call: async (method, params) => {
-      const exit = await Effect.runPromiseExit(Effect.provide(call(method, params), log))
-      if (Exit.isSuccess(exit)) return exit.value
-      const failure = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-      throw failure === undefined ? Cause.squash(exit.cause) : new EmbeddedFailure(toErrorObject(failure))
-    },
+    call: callsOf(opened.value, log),
     close: () => Effect.runPromise(Scope.close(scope, Exit.void))
   }
 }

@@ -15,6 +15,7 @@ import {
   type HostConfig
 } from "@tackroom/protocol/run"
 import type { Interaction } from "@tackroom/protocol/events"
+import type { TurnBudget } from "@tackroom/sdk/adapters"
 import type { PolicyDecision, RuntimeStore } from "@tackroom/sdk/effect"
 import { AgentRuntime, Hub, type KnownSecrets, Recovery, Secrets } from "@tackroom/sdk/effect"
 import {
@@ -33,12 +34,13 @@ import * as path from "node:path"
 import * as Agents from "./catalog/Agents.ts"
 import * as Catalog from "./catalog/Catalog.ts"
 import * as Providers from "./catalog/Providers.ts"
+import { harnessFactory, hasHarness, isNative } from "./harnesses/Harnesses.ts"
 import * as Handlers from "./methods/Handlers.ts"
 import { Models, warm } from "./models/Models.ts"
 import { executeTool, streamModel } from "./native/Adapters.ts"
 import { native } from "./native/NativeHarness.ts"
 import * as Changes from "./runs/Changes.ts"
-import type { HostSession, KeptDefinition } from "./runs/HostRows.ts"
+import { harnessOf, type HostSession, type KeptDefinition } from "./runs/HostRows.ts"
 import * as HostRuntime from "./runs/HostRuntime.ts"
 import { hostStore } from "./runs/HostStore.ts"
 import { hostTables } from "./runs/HostTables.ts"
@@ -61,6 +63,15 @@ export interface HostOptions {
   readonly counters: () => Counters
   /** Asked first, before the agent's own policy (D-29): the policy of `tackroom run`. */
   readonly decide?: (interaction: Interaction) => PolicyDecision | undefined
+  /** Asked last, when a person would be: decides where nobody is there who could (SRV-223). */
+  readonly decideAlone?: (interaction: Interaction) => PolicyDecision | undefined
+  /** Holds for every turn of this process besides the budget of its agent (SRV-260). */
+  readonly turnBudget?: TurnBudget
+  /** After this time a request of an agent is withdrawn (RT-256); none by default. */
+  readonly interactionTimeoutMs?: number
+  /** How long a cancel waits for the harness, and then for the end of its process (RT-160). */
+  readonly cancelGraceMs?: number
+  readonly killGraceMs?: number
   /** Told of every provider key, for what is written beside the journal (RUN-174). */
   readonly onSecret?: (secret: { readonly name: string; readonly value: string }) => void
   /** How the tool runner is started when the configuration names none: this program. */
@@ -72,6 +83,8 @@ export interface Host {
   readonly stateDir: string
   readonly providers: Providers.Providers
   readonly agents: Agents.Agents
+  readonly sessions: Sessions.Sessions
+  readonly runs: Runs.Runs
   /** Lets recovered turns go on; after `initialize` was answered (RUN-124). */
   readonly initialized: () => void
 }
@@ -140,6 +153,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     const later = refuseLater(config) ?? missingVariable(config, options.environment)
     if (later !== undefined) return yield* later
     const limits = effectiveLimits(config.limits)
+    const configured = config.harnesses ?? {}
     const state = yield* StateDirectory.open(config.stateDir, { lock: options.lock })
     const catalog = yield* Catalog.open(path.join(state.path, "sdk-agents.sqlite"), {
       // A command-line face reads the catalogs of the host and writes none (D-8).
@@ -154,6 +168,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       catalog,
       configured: config.agents ?? [],
       hasTool: (name) => tools.find(name)?.source === "native",
+      hasHarness: (ref) => hasHarness(ref, configured),
       hasSearch: config.web?.searchUrl !== undefined
     }).pipe(Effect.catchTag("StorageFailed", catalogFailed(state.path)))
     const providers = yield* Providers.make(catalog, config.providers ?? []).pipe(
@@ -210,6 +225,10 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
         {
           store,
           harnesses: [harness],
+          resolveHarness: (ref) => harnessFactory(ref, configured),
+          ...(options.interactionTimeoutMs === undefined ? {} : { interactionTimeoutMs: options.interactionTimeoutMs }),
+          ...(options.cancelGraceMs === undefined ? {} : { cancelGraceMs: options.cancelGraceMs }),
+          ...(options.killGraceMs === undefined ? {} : { killGraceMs: options.killGraceMs }),
           maxActiveTurns: limits.activeTurns,
           autoStart: false,
           recover: options.lock ? "all" : "opened",
@@ -218,11 +237,18 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
             Effect.flatMap(known, (sessions) => {
               const decided = options.decide?.(interaction)
               return decided === undefined
-                ? Policy.decide(sessions, rows, interaction)
+                ? Effect.map(
+                    Policy.decide(sessions, rows, interaction),
+                    (own) => own ?? options.decideAlone?.(interaction)
+                  )
                 : Effect.succeed<PolicyDecision | undefined>(decided)
             })
         },
-        { settleOps: settleOps(redact), budgets: HostRuntime.budgetOf, processes: owner }
+        {
+          settleOps: settleOps(redact),
+          budgets: (session) => HostRuntime.tighter(HostRuntime.budgetOf(session), options.turnBudget),
+          processes: owner
+        }
       )
     )
     // Turns that run when the host closes are left to its next start (D-7).
@@ -238,7 +264,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     )
     const changes = Changes.make()
     Context.get(services, Hub).subscribe("*", changes.moved)
-    sessions = Sessions.make({
+    const made = Sessions.make({
       runtime,
       redact,
       rows,
@@ -255,11 +281,12 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
           )
         )
     })
+    sessions = made
     const runs = Runs.make({
       runtime,
       redact,
       rows,
-      sessions,
+      sessions: made,
       providers,
       changes,
       aliases: () => (alias) => tools.findAlias(alias)?.qualifiedName ?? alias,
@@ -278,7 +305,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       warnings: [...warnings, sandboxWarning, ...(config.telemetry == null ? [] : [telemetryWarning])],
       agents,
       providers,
-      sessions,
+      sessions: made,
       runs,
       counters: options.counters
     })
@@ -288,6 +315,8 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       stateDir: state.path,
       providers,
       agents,
+      sessions: made,
+      runs,
       initialized: () => {
         providers.onChange(() => void fork(warmUp(providers)))
         fork(warmUp(providers))
@@ -316,7 +345,10 @@ const warmUp = (providers: Providers.Providers): Effect.Effect<void> =>
   )
 
 /** Succeeds when the session's model can be asked. */
-const canAsk = (providers: Providers.Providers) => (session: HostSession) => providers.resolve(session.model.connection)
+const canAsk = (providers: Providers.Providers) => (session: HostSession) =>
+  session.model === null || !isNative(harnessOf(session))
+    ? Effect.void
+    : Effect.asVoid(providers.resolve(session.model.connection))
 
 const catalogFailed = (root: string) => (cause: { readonly message: string }) =>
   Effect.fail(new StartupFailed({ reason: "storage", path: root, detail: cause.message }))

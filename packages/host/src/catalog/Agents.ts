@@ -22,7 +22,9 @@ import {
   type Profile,
   type StorageFailed
 } from "@tackroom/protocol/run"
+import type { HarnessRef } from "@tackroom/protocol/events"
 import { Effect } from "effect"
+import { harnessKeyOf } from "../harnesses/Harnesses.ts"
 import type { Catalog } from "./Catalog.ts"
 
 export interface Registered {
@@ -47,6 +49,7 @@ export interface AgentsConfig {
   readonly configured: ReadonlyArray<AgentDefinition>
   /** True for a qualified name that the tool registry knows (RUN-322). */
   readonly hasTool: (qualifiedName: string) => boolean
+  readonly hasHarness: (ref: HarnessRef) => boolean
   /** web.search has an endpoint (RUN-329). */
   readonly hasSearch: boolean
 }
@@ -81,6 +84,10 @@ export const make = (config: AgentsConfig): Effect.Effect<Agents, StartupFailed 
       if (clash !== undefined) return new Conflict({ reason: "id_in_use", id: clash.id })
       const count = profileCount() + 1 + definition.subagents.length
       if (count > limits.agents) return new LimitExceeded({ limit: "agents", max: limits.agents, observed: count })
+      const { harness } = definition
+      if (harness !== undefined && !config.hasHarness(harness)) {
+        return new NotFound({ what: "harness", id: harnessKeyOf(harness) })
+      }
       const unknown = [definition, ...definition.subagents]
         .flatMap((member) => member.tools)
         .find((tool) => !config.hasTool(tool))

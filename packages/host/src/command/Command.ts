@@ -13,16 +13,14 @@ export interface BuiltIn {
 /** What this program does itself, in the order of the help. */
 export const builtIns: ReadonlyArray<BuiltIn> = [
   { name: "run", summary: "Give one prompt to an agent and show its work" },
+  { name: "serve", summary: "Serve one session to a driving program: JSON lines on stdio" },
   { name: "harness-stdio", summary: "Run agents for an application: the run protocol on stdio" },
   { name: "tool-runner", summary: "Run tools for a host, which starts it by itself" },
   { name: "help", summary: "Explain a subcommand: tackroom help run" }
 ]
 
 /** Known, and not in this version. */
-export const later: ReadonlyMap<string, string> = new Map([
-  ["serve", "serve mode: JSON lines for a driving program"],
-  ["acp", "the Agent Client Protocol face"]
-])
+export const later: ReadonlyMap<string, string> = new Map([["acp", "the Agent Client Protocol face"]])
 
 /** Programs that other packages bring. */
 export const companions: ReadonlyArray<BuiltIn> = [
@@ -36,6 +34,7 @@ export type Command =
   | { readonly _tag: "Help"; readonly topic: string | undefined }
   | { readonly _tag: "Version" }
   | { readonly _tag: "Run"; readonly args: ReadonlyArray<string> }
+  | { readonly _tag: "Serve"; readonly args: ReadonlyArray<string> }
   | { readonly _tag: "HarnessStdio"; readonly args: ReadonlyArray<string> }
   | { readonly _tag: "ToolRunner"; readonly args: ReadonlyArray<string> }
   | { readonly _tag: "Later"; readonly name: string; readonly what: string }
@@ -77,6 +76,8 @@ export const parseCommand = (argv: ReadonlyArray<string>): Command => {
   switch (name) {
     case "run":
       return { _tag: "Run", args }
+    case "serve":
+      return { _tag: "Serve", args }
     case "harness-stdio":
       return { _tag: "HarnessStdio", args }
     case "tool-runner":

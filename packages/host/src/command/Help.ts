@@ -10,6 +10,7 @@ const overview = (): string => `Runs agents on this machine, durably, behind one
 
 Usage:
   tackroom run "PROMPT" [flags]
+  tackroom serve [flags]
   tackroom harness-stdio CONFIG
   tackroom NAME [arguments]
 
@@ -35,6 +36,33 @@ The first run needs no key and no network:
 A scripted model answers then, and says so.
 `
 
+/** What `run` and `serve` share. */
+const sharedFlags = `  --project DIR     Directory the agent works in (default: this one; with
+                    --session the session's own)
+  --agent ID        Agent to run: assistant, which is built in and has all file,
+                    shell and web tools, or one of the configuration's
+  --harness KEY     Serve a bare harness: native, scripted, or one that the
+                    configuration has under harnesses
+  --model C/M       Model M of connection C, split at the first slash:
+                      openai/MODEL      key from OPENAI_API_KEY
+                      anthropic/MODEL   key from ANTHROPIC_API_KEY
+                      script/NAME       a built-in scenario: demo, hello,
+                                        question, tools, long, unreliable, echo
+                    or a connection of the configuration. Without the flag, and
+                    without a model in the agent, the scenario demo plays.
+                    Another harness takes its own name of a model here
+  --key-env NAME    Read the model's key from this variable instead
+  --base-url URL    Endpoint of an OpenAI-compatible server for the connection
+                    of --model (for anthropic: another Anthropic endpoint)
+  --session ID      Go on with this session
+  --state-dir DIR   Where sessions are kept (default: TACKROOM_STATE_DIR, else
+                    the configuration's, else TACKROOM_HOME/host)
+  --config PATH     A host configuration: agents, providers, limits, serve
+  --max-rounds N    At most N model rounds a run; 0 or less: no cap
+  --timeout S       At most S seconds a run; 0 or less: no cap
+  --events SET      Lines of the run: full (default) or source, the contract's
+`
+
 const run = `Gives one prompt to an agent, shows its work, and ends.
 
 Usage:
@@ -43,30 +71,13 @@ Usage:
   echo PROMPT | tackroom run [flags]
 
 Flags:
-  --project DIR     Directory the agent works in (default: this one; with
-                    --session the session's own)
-  --agent ID        Agent to run: assistant, which is built in and has all file,
-                    shell and web tools, or one of the configuration's
-  --model C/M       Model M of connection C, split at the first slash:
-                      openai/MODEL      key from OPENAI_API_KEY
-                      anthropic/MODEL   key from ANTHROPIC_API_KEY
-                      script/NAME       a built-in scenario: demo, hello,
-                                        question, tools, long, unreliable, echo
-                    or a connection of the configuration. Without the flag, and
-                    without a model in the agent, the scenario demo plays.
-  --key-env NAME    Read the model's key from this variable instead
-  --base-url URL    Endpoint of an OpenAI-compatible server for the connection
-                    of --model (for anthropic: another Anthropic endpoint)
-  --session ID      Go on with this session
-  --state-dir DIR   Where sessions are kept (default: TACKROOM_HOME/host)
-  --config PATH     A host configuration: agents, providers, limits
-  --approve P       Who settles what the agent asks:
+${sharedFlags}  --approve P       Who settles what the agent asks:
                       ask      you, on the terminal (default on a terminal)
                       never    everything is refused (default otherwise)
                       reads    reading is allowed, the rest refused
                       all      everything is allowed
                     Questions are answered by nobody but you.
-  --json            One JSON object per line on stdout: start, event, result
+  --json            Run lines of serve mode on stdout: start … result
   --quiet           Nothing on stderr but errors
   --run-id ID       Put run_id on every line of --json
   -h, --help        This text
@@ -88,6 +99,36 @@ Examples:
   tackroom run --model openai/gpt-5-mini --approve reads "Review src/" > out.md
   git diff | tackroom run --model anthropic/claude-sonnet-4-5 --approve never -
   tackroom run --model local/qwen3 --base-url http://127.0.0.1:11434/v1 "Hello"
+`
+
+const serve = `Serves one session to a driving program: one JSON object per line.
+
+Usage:
+  tackroom serve [flags]
+
+stdin takes ops, stdout gives lines. The first line is ready. A submit starts a
+run: start, then deltas and notices, then exactly one result; then the next
+submit may come. While it works, answer settles what it asks and cancel stops
+it; hello, ping and shutdown are always answered.
+
+Flags:
+${sharedFlags}  --answer-timeout S  Withdraw an ask after S seconds (default: never)
+  --eof MODE        What the end of stdin does to a run: cancel (default), or
+                    finish, which lets it go on without anybody to ask
+  -h, --help        This text
+
+stderr has one JSON log object per line. Ops and lines are described in
+docs/serve-mode.md and in the published schemas serve-ops and serve-lines.
+
+Signals: the first SIGINT, SIGTERM or SIGHUP cancels the run, writes its result
+and ends; a second one ends at once.
+
+Exit codes: 0 ended as asked, 1 the store or the session was lost, 2 usage,
+3 could not start (no ready was written), 128 + n on a second signal n.
+
+Example:
+  echo '{"op":"submit","run_id":"1","prompt":"Hello"}' |
+    tackroom serve --model script/hello --eof finish
 `
 
 const stdio = `Runs agents for an application: the run protocol, version 1, on stdio.
@@ -139,6 +180,7 @@ Usage:
 
 const texts: ReadonlyMap<string, string> = new Map([
   ["run", run],
+  ["serve", serve],
   ["harness-stdio", stdio],
   ["tool-runner", toolRunner],
   ["help", help]

@@ -48,6 +48,15 @@ const external = async (name: string, args: ReadonlyArray<string>): Promise<numb
   return 1
 }
 
+/** What a command-line face is told of this program. */
+const program = async () => {
+  const [{ hostState }, os] = await Promise.all([import("./StateHome.ts"), import("node:os")])
+  return {
+    version: version(),
+    stateDir: hostState({ platform: process.platform, home: os.homedir(), env: process.env })
+  }
+}
+
 const perform = async (command: Command): Promise<number> => {
   switch (command._tag) {
     case "Help": {
@@ -60,13 +69,12 @@ const perform = async (command: Command): Promise<number> => {
       return 0
     }
     case "Run": {
-      const [{ headless }, { hostState }, os] = await Promise.all([
-        programs("run"),
-        import("./StateHome.ts"),
-        import("node:os")
-      ])
-      const stateDir = hostState({ platform: process.platform, home: os.homedir(), env: process.env })
-      return headless(command.args, { version: version(), stateDir })
+      const { headless } = await programs("run")
+      return headless(command.args, await program())
+    }
+    case "Serve": {
+      const { serve } = await programs("serve")
+      return serve(command.args, await program())
     }
     case "HarnessStdio": {
       const [config, ...rest] = command.args

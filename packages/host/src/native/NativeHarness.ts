@@ -21,7 +21,7 @@ import {
   type TurnOutput
 } from "@tackroom/sdk/adapters"
 import { Effect, Stream } from "effect"
-import { inflate } from "./JournalReader.ts"
+import { inflate } from "../runs/JournalReader.ts"
 import * as ModelLoop from "./ModelLoop.ts"
 import type { ExecuteTool, SessionSetup, StreamModel } from "./SessionSetup.ts"
 import * as Transcript from "./Transcript.ts"

@@ -16,8 +16,9 @@ import {
 } from "@tackroom/protocol/run"
 import type { InteractionRow, PermissionSubject, QuestionSubject } from "@tackroom/sdk/effect"
 import { Clock, Effect } from "effect"
-import type { HostSession } from "./HostRows.ts"
-import type { HostRuntime, Resolution } from "./HostRuntime.ts"
+import { isNative } from "../harnesses/Harnesses.ts"
+import { harnessOf, type HostSession } from "./HostRows.ts"
+import type { Author, HostRuntime, Resolution } from "./HostRuntime.ts"
 import { op, type HostStore } from "./HostStore.ts"
 import { decisionsOf } from "./Interruptions.ts"
 import type { Sessions } from "./Sessions.ts"
@@ -104,7 +105,7 @@ export const make = (config: AnswersConfig) => {
       const known = stored(row, response)
       return known instanceof Conflict || known instanceof InvalidState ? yield* Effect.fail(known) : known
     }
-    const grants = "decision" in resolution && resolution.decision === "allow_always"
+    const grants = "decision" in resolution && resolution.decision === "allow_always" && isNative(harnessOf(session))
     const answered = yield* grants
       ? Effect.flatMap(grantFor(session, row), (extra) => runtime.respond(row.id, resolution, extra))
       : runtime.respond(row.id, resolution)
@@ -131,5 +132,21 @@ export const make = (config: AnswersConfig) => {
     return { submissionId: run?.submissionId ?? submissionId ?? "", interactionId: params.interactionId, ...result }
   })
 
-  return { respond, respondFor }
+  /** A decision or answers as the agent's own request has them, whoever gives them (serve-mode 5.3). */
+  const settle = Effect.fnUntraced(function* (
+    given: { readonly sessionId: string; readonly interactionId: string; readonly resolution: Resolution },
+    author: Author
+  ) {
+    const { interactionId, resolution, sessionId } = config.redact(given)
+    const session = yield* sessions.find(sessionId)
+    const row = yield* runtime.store.interaction(interactionId)
+    if (row === undefined || row.sessionId !== session.sessionId) {
+      return yield* new NotFound({ what: "interaction", id: interactionId })
+    }
+    const remembers = "decision" in resolution && resolution.decision === "allow_always" && isNative(harnessOf(session))
+    const extra = remembers ? yield* grantFor(session, row) : undefined
+    return yield* runtime.respond(row.id, resolution, extra, author)
+  })
+
+  return { respond, respondFor, settle }
 }

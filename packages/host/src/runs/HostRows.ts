@@ -2,10 +2,12 @@
  * The host's own rows, in tables of the runtime's database (run-protocol 6.1): what a session was made with, what became
  * of each submission, which grants stand. Times are milliseconds.
  */
+import type { HarnessRef } from "@tackroom/protocol/events"
 import type { Failure, FullMember, RunStatus } from "@tackroom/protocol/run"
 import type { Scenario } from "@tackroom/protocol/scenario"
 import type { InteractionRow, UsageTotals } from "@tackroom/sdk/effect"
 import type { Schema } from "effect"
+import { nativeHarness } from "../harnesses/Harnesses.ts"
 import type { ModelTarget } from "../native/SessionSetup.ts"
 
 export type Cursors = { readonly [sessionId: string]: number }
@@ -26,7 +28,8 @@ export interface HostSession {
   readonly agentId: string
   readonly role: "lead" | "worker"
   readonly definition: KeptDefinition
-  readonly model: ModelTarget
+  /** Null for a harness that chooses its model itself. */
+  readonly model: ModelTarget | null
   readonly sandbox: { readonly kind: "none" | "process" | "openshell"; readonly proved: boolean }
   readonly workspace: string
   readonly name: string | null
@@ -36,6 +39,13 @@ export interface HostSession {
   readonly createdAt: number
   readonly closedAt: number | null
 }
+
+/** The harness that runs its turns. */
+export const harnessOf = ({ definition }: HostSession): HarnessRef => definition.member.harness ?? nativeHarness
+
+/** Whether a script plays its model, or its whole harness (SRV-008). */
+export const isScripted = (session: HostSession): boolean =>
+  session.definition.scenarios !== undefined || harnessOf(session).id === "scripted"
 
 /** The error of a start that was refused after its receipt was reserved (RUN-386), as it is answered again. */
 export interface RecordedError {

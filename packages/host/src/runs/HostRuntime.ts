@@ -3,11 +3,22 @@
  * of the package around it, narrowed to what `Sessions` and `Runs` use. It owns nothing.
  */
 import { mintId, type RuntimeError } from "@tackroom/protocol"
-import type { EventPayload } from "@tackroom/protocol/events"
+import type { EventPayload, HarnessRef, ModelRef } from "@tackroom/protocol/events"
 import type { InteractionRow, OpFailed, RuntimeStore, SessionRow, StoreOp } from "@tackroom/sdk/effect"
 import type { TurnBudget } from "@tackroom/sdk/adapters"
-import { ActiveTurns, Hub, Interactions, Sessions, Store, Turns, type TurnFold } from "@tackroom/sdk/effect"
-import { Clock, Effect } from "effect"
+import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
+import {
+  type ActiveTurn,
+  ActiveTurns,
+  Hub,
+  Interactions,
+  Recovery,
+  Sessions,
+  Store,
+  Turns,
+  type TurnFold
+} from "@tackroom/sdk/effect"
+import { Clock, Deferred, Effect } from "effect"
 import { randomBytes } from "node:crypto"
 
 export interface StartedTurn {
@@ -18,8 +29,21 @@ export interface StartedTurn {
 }
 
 export type Resolution =
-  | { readonly decision: "allow_once" | "allow_always" | "deny"; readonly note?: string }
-  | { readonly answers: ReadonlyArray<ReadonlyArray<string>> }
+  | {
+      readonly decision: "allow_once" | "allow_always" | "deny" | "reject_always"
+      readonly optionId?: string
+      readonly note?: string
+    }
+  | { readonly answers: ReadonlyArray<ReadonlyArray<string>> | null }
+
+/** Who decided, where that is not just a person. */
+export interface Author {
+  readonly by?: string
+  readonly origin?: "person" | "system"
+}
+
+/** How a turn can end that no journal tells of. */
+export type Broken = "lost" | "store"
 
 export interface MemberPhase {
   readonly turnId: string
@@ -38,6 +62,10 @@ export interface HostRuntime {
       readonly id: string
       readonly directory: string
       readonly title?: string
+      readonly harness: HarnessRef
+      /** What a harness other than our own is told of the agent; ours reads the host's row. */
+      readonly model?: ModelRef
+      readonly instructions?: string
       /** Kept on the session's row, where the runtime finds the budget of its turns. */
       readonly budget: TurnBudget
       readonly notices: ReadonlyArray<EventPayload>
@@ -57,10 +85,29 @@ export interface HostRuntime {
   readonly respond: (
     interactionId: string,
     resolution: Resolution,
-    extra?: { readonly ops: ReadonlyArray<StoreOp>; readonly also: (pending: InteractionRow) => boolean }
+    extra?: { readonly ops: ReadonlyArray<StoreOp>; readonly also: (pending: InteractionRow) => boolean },
+    author?: Author
   ) => Effect.Effect<{ readonly alreadyResolved: boolean }, Failure>
+  /** Settles what a dead process left of the session and opens the harness's side; answers what the harness can do. */
+  readonly open: (sessionId: string) => Effect.Effect<HarnessCapabilities, RuntimeError>
+  /** Completes when the session's turn of this process is over and its end cannot be committed; never otherwise. */
+  readonly broken: (sessionId: string) => Effect.Effect<Broken>
   readonly phase: (sessionId: string) => MemberPhase | undefined
   readonly mintSessionId: Effect.Effect<string>
+}
+
+const least = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined ? other : other === undefined ? one : Math.min(one, other)
+
+/** Both budgets at once: of each limit the tighter one. */
+export const tighter = (one: TurnBudget | undefined, other: TurnBudget | undefined): TurnBudget => {
+  const limits = {
+    maxRounds: least(one?.maxRounds, other?.maxRounds),
+    maxOutputTokens: least(one?.maxOutputTokens, other?.maxOutputTokens),
+    activeMs: least(one?.activeMs, other?.activeMs),
+    wallMs: least(one?.wallMs, other?.wallMs)
+  }
+  return Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined))
 }
 
 /** The budget that a session was made with (AGT-200, D-28). */
@@ -69,6 +116,30 @@ export const budgetOf = (session: Pick<SessionRow, "harnessPayload">): TurnBudge
   return typeof payload === "object" && payload !== null && "budget" in payload
     ? (payload.budget as TurnBudget)
     : undefined
+}
+
+/** How long a store that failed may take to keep the end of a turn after all (SRV-305). */
+const settlePatience = "10 seconds"
+
+const brokenEnd = (active: ActiveTurn): Effect.Effect<Broken> => {
+  const unsettled = (broken: Broken): Effect.Effect<Broken> =>
+    Effect.suspend(() => (Deferred.isDoneUnsafe(active.settled) ? Effect.never : Effect.succeed(broken)))
+  const stopped = Effect.flatMap(Deferred.await(active.stop), (stop): Effect.Effect<Broken> => {
+    switch (stop._tag) {
+      case "Lost":
+        return unsettled("lost")
+      case "StoreDown":
+        return Effect.flatMap(Effect.timeoutOption(Deferred.await(active.settled), settlePatience), () =>
+          unsettled("store")
+        )
+      default:
+        return Effect.never
+    }
+  })
+  return Effect.raceFirst(
+    stopped,
+    Effect.flatMap(Deferred.await(active.gone), () => unsettled("store"))
+  )
 }
 
 /** The tool that runs, else the one that is about to. */
@@ -84,8 +155,6 @@ const runningTool = (open: TurnFold["openTools"]): string | undefined => {
 /** What a call of the runtime with rows of the host may fail with. */
 export type Failure = RuntimeError | OpFailed
 
-const harness = { id: "native", access: "native" } as const
-
 /** The runtime's services as the host uses them. */
 export const make = Effect.gen(function* () {
   const store = yield* Store
@@ -94,6 +163,7 @@ export const make = Effect.gen(function* () {
   const interactions = yield* Interactions
   const actives = yield* ActiveTurns
   const hub = yield* Hub
+  const recovery = yield* Recovery
   const phases = new Map<string, MemberPhase>()
 
   const look = (sessionId: string, at: number): MemberPhase | undefined => {
@@ -127,13 +197,15 @@ export const make = Effect.gen(function* () {
     createSessions: (made, ops) =>
       Effect.asVoid(
         sessions.createMany(
-          made.map(({ budget, directory, id, notices, title }) => ({
+          made.map(({ budget, directory, harness, id, instructions, model, notices, title }) => ({
             id,
             directory,
             harness,
             harnessPayload: { budget },
             entries: notices,
-            ...(title === undefined ? {} : { title })
+            ...(title === undefined ? {} : { title }),
+            ...(model === undefined ? {} : { model }),
+            ...(instructions === undefined ? {} : { instructions })
           })),
           { ops }
         )
@@ -159,14 +231,21 @@ export const make = Effect.gen(function* () {
         settled: result.ok
       })),
     closeSession: (sessionId, ops) => Effect.asVoid(sessions.close(sessionId, { ops, record: true })),
-    respond: (interactionId, resolution, extra) =>
+    open: (sessionId) => Effect.andThen(recovery.session(sessionId), sessions.connect(sessionId)),
+    broken: (sessionId) =>
+      Effect.suspend(() => {
+        const active = actives.get(sessionId)
+        return active === undefined ? Effect.never : brokenEnd(active)
+      }),
+    respond: (interactionId, resolution, extra, author = {}) =>
       Effect.map(
         interactions.respond(
           interactionId,
           resolution,
           extra === undefined
-            ? {}
+            ? author
             : {
+                ...author,
                 ops: extra.ops,
                 also: (pending) =>
                   pending

@@ -9,6 +9,8 @@ import type { Interaction } from "@tackroom/protocol/events"
 import type { PolicyDecision } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
 import type { SessionSetup } from "../native/SessionSetup.ts"
+import { isNative } from "../harnesses/Harnesses.ts"
+import { harnessOf } from "./HostRows.ts"
 import type { HostStore } from "./HostStore.ts"
 import type { Sessions } from "./Sessions.ts"
 
@@ -26,10 +28,12 @@ export const decide = (
 ): Effect.Effect<PolicyDecision | undefined> =>
   Effect.gen(function* () {
     if (interaction.kind !== "permission") return undefined
+    const session = yield* sessions.find(interaction.sessionId)
+    // What another harness asks, a person decides: its tools are not the host's.
+    if (!isNative(harnessOf(session))) return undefined
     const setup = yield* sessions.setup(interaction.sessionId)
     const tool = setup.tools.find((tool) => tool.alias === interaction.tool)
     if (tool === undefined) return undefined
-    const session = yield* sessions.find(interaction.sessionId)
     const changed = sessions.bindingChanged(session, tool.qualifiedName)
     if (changed && setup.approvals.mode !== "always") return undefined
     if (approvedByMode(setup, tool.qualifiedName)) {

@@ -20,7 +20,8 @@ import {
 import { Clock, Effect } from "effect"
 import { createHash } from "node:crypto"
 import type { Providers } from "../catalog/Providers.ts"
-import type { HostRun, HostSession } from "./HostRows.ts"
+import { isNative } from "../harnesses/Harnesses.ts"
+import { harnessOf, type HostRun, type HostSession } from "./HostRows.ts"
 import type { HostRuntime } from "./HostRuntime.ts"
 import { op, type HostStore } from "./HostStore.ts"
 import type { Sessions } from "./Sessions.ts"
@@ -76,7 +77,9 @@ export const make = (config: ReceiptsConfig) => {
 
   /** The model must be usable now; else the submission is refused for good. */
   const checkModel = (session: HostSession): Effect.Effect<void, NotFound | CredentialsMissing> =>
-    Effect.asVoid(providers.resolve(session.model.connection))
+    session.model === null || !isNative(harnessOf(session))
+      ? Effect.void
+      : Effect.asVoid(providers.resolve(session.model.connection))
 
   const refuse = Effect.fnUntraced(function* (
     params: StartParams,

@@ -19,7 +19,7 @@ import {
 import type { UsageTotals } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
 import { checkCursor, pageOf, runEventOf } from "./EventPages.ts"
-import type { HostRun, HostSession, Observed, PendingRow } from "./HostRows.ts"
+import { isScripted, type HostRun, type HostSession, type Observed, type PendingRow } from "./HostRows.ts"
 import type { HostRuntime } from "./HostRuntime.ts"
 import type { ArtifactNote, HostStore } from "./HostStore.ts"
 import { interruptionOf, isCut } from "./Interruptions.ts"
@@ -225,7 +225,7 @@ export const make = (config: RunStatesConfig) => {
       ...(run.error === null ? {} : { error: errorOf(run.error) }),
       usage: usageOf(yield* usage(run, head)),
       journalId: runtime.journalId,
-      ...(session.definition.scenarios === undefined ? {} : { scripted: true }),
+      ...(isScripted(session) ? { scripted: true } : {}),
       ...(more ? { moreInterruptions: true } : {})
     }
     const ready = ended || news || (page?.items.length ?? 0) > 0

@@ -27,8 +27,9 @@ import {
 import { Clock, Effect, Option, Schema } from "effect"
 import * as Answers from "./Answers.ts"
 import type { Changes } from "./Changes.ts"
+import * as Entries from "./Entries.ts"
 import { checkCursor, pageOf, wireOf } from "./EventPages.ts"
-import type { HostSession, SessionSummary } from "./HostRows.ts"
+import { isScripted, type HostSession, type SessionSummary } from "./HostRows.ts"
 import type { MemberPhase } from "./HostRuntime.ts"
 import { op } from "./HostStore.ts"
 import * as RunReceipts from "./RunReceipts.ts"
@@ -178,10 +179,10 @@ export const make = (config: RunsConfig) => {
         grantedAt: iso(grant.grantedAt),
         interactionId: grant.interactionId
       })),
-      model: session.model,
+      ...(session.model === null ? {} : { model: session.model }),
       sandbox: session.sandbox,
       usage: RunStates.usageOf(usage),
-      scripted: session.definition.scenarios !== undefined
+      scripted: isScripted(session)
     } satisfies SessionState
   })
 
@@ -260,6 +261,20 @@ export const make = (config: RunsConfig) => {
     return { revoked: true }
   })
 
+  /** Messages that wait for the session (SRV-294). */
+  const queued = (sessionId: string) => Effect.map(store.queue(sessionId), ({ entries }) => entries.length)
+
+  /** The session's newest turn, and the asks that ended with its process. */
+  const lastTurn = Effect.fnUntraced(function* (sessionId: string) {
+    const [turn] = yield* store.turnsOf(sessionId, 1)
+    if (turn === undefined) return undefined
+    const withdrawn = yield* store.interactions({ sessionId, turnId: turn.id, state: "withdrawn" })
+    return {
+      turn,
+      lostAsks: withdrawn.filter(({ withdrawal }) => withdrawal?.reason === "restart").map(({ id }) => id)
+    }
+  })
+
   const artifact = Effect.fnUntraced(function* (params: ArtifactReadParams) {
     const session = yield* sessions.find(params.sessionId)
     const row = yield* store.artifact(params.artifactId)
@@ -294,6 +309,18 @@ export const make = (config: RunsConfig) => {
     readEvents,
     respond: answers.respond,
     respondFor: answers.respondFor,
+    settle: answers.settle,
+    open: runtime.open,
+    broken: runtime.broken,
+    entries: Entries.read(store),
+    /** The counter of a session's committed events, and the wait for its next move. */
+    moved: changes.any,
+    queued,
+    pending: (sessionId: string) => store.interactions({ sessionId, state: "pending" }),
+    head: store.head,
+    /** A turn of the session is being worked on in this process. */
+    isWorking: (sessionId: string) => runtime.phase(sessionId) !== undefined,
+    lastTurn,
     cancel,
     close,
     state,

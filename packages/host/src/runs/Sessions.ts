@@ -29,7 +29,8 @@ import * as path from "node:path"
 import type { Agents } from "../catalog/Agents.ts"
 import type { Providers } from "../catalog/Providers.ts"
 import type { ModelTarget, SessionSetup, SessionTool } from "../native/SessionSetup.ts"
-import type { HostSession, KeptDefinition } from "./HostRows.ts"
+import { isNative, nativeHarness } from "../harnesses/Harnesses.ts"
+import { isScripted, type HostSession, type KeptDefinition } from "./HostRows.ts"
 import type { Failure, HostRuntime } from "./HostRuntime.ts"
 import { op, type HostStore } from "./HostStore.ts"
 
@@ -85,10 +86,15 @@ const cachedSessions = 1_024
 const invalid = (at: string, expected: string) =>
   new InvalidParams({ path: at, expected, issues: [{ path: at, expected }] })
 
-const namesOf = (scenarios: { readonly [connection: string]: Scenario }): string =>
-  Object.values(scenarios)
-    .map(({ name }) => name)
-    .join(", ")
+const namesOf = ({ definition, model }: HostSession): string =>
+  definition.scenarios === undefined
+    ? (model?.model ?? "the harness itself")
+    : Object.values(definition.scenarios)
+        .map(({ name }) => name)
+        .join(", ")
+
+/** Of a session whose harness chooses for itself; our own agent, which would ask it, never has such a session. */
+const noModel: ModelTarget = { connection: "", model: "" }
 
 /** The runtime's title is bounded in UTF-16 units and never blank; the name itself stays whole in the host's row. */
 const titleOf = (name: string | null): { readonly title?: string } => {
@@ -151,6 +157,12 @@ export const make = (config: SessionsConfig): Sessions => {
       })
     )
 
+  /** The model of another harness is the harness's own to know; without one it chooses. */
+  const chooseForeign = (definition: FullAgentDefinition, override: ModelTarget | undefined) => ({
+    model: override ?? defaultModel(definition) ?? null,
+    kept: false
+  })
+
   /** The model of the session and its scenario when it is a scripted one (RUN-353, RUN-354, AGT-333). */
   const chooseModel = Effect.fnUntraced(function* (definition: FullAgentDefinition, override: ModelTarget | undefined) {
     const own = defaultModel(definition)
@@ -188,16 +200,16 @@ export const make = (config: SessionsConfig): Sessions => {
           } as const
         ]
       : []),
-    ...(session.definition.scenarios === undefined
-      ? []
-      : [
+    ...(isScripted(session)
+      ? [
           {
             type: "harness-notice",
             code: "scripted",
             severity: "info",
-            message: `the model of this session is scripted: ${namesOf(session.definition.scenarios)}`
+            message: `the model of this session is scripted: ${namesOf(session)}`
           } as const
-        ])
+        ]
+      : [])
   ]
 
   const bindingChanged = (session: HostSession, qualifiedName: string): boolean => {
@@ -233,8 +245,13 @@ export const make = (config: SessionsConfig): Sessions => {
     }
     const { definition } = agent
     const workspace = yield* resolveWorkspace(params.workspace)
-    const { kept, model } = yield* chooseModel(definition, params.model)
-    const scenarios = yield* loadScenarios([model, fallbackModel(definition, model)])
+    const harness = definition.harness ?? nativeHarness
+    const isOwn = isNative(harness)
+    const { kept, model } = isOwn
+      ? yield* chooseModel(definition, params.model)
+      : chooseForeign(definition, params.model)
+    const scenarios =
+      isOwn && model !== null ? yield* loadScenarios([model, fallbackModel(definition, model)]) : undefined
     const now = yield* Clock.currentTimeMillis
     const name = params.name === undefined ? null : config.redact(params.name)
     const sessionId = yield* runtime.mintSessionId
@@ -264,6 +281,9 @@ export const make = (config: SessionsConfig): Sessions => {
         {
           id: sessionId,
           directory: workspace,
+          harness,
+          ...(isOwn || model === null ? {} : { model: { providerID: model.connection, modelID: model.model } }),
+          ...(isOwn || member.instructions === "" ? {} : { instructions: member.instructions }),
           budget: {
             maxRounds: member.maxRounds,
             activeMs: member.timeoutSeconds * 1_000,
@@ -295,8 +315,8 @@ export const make = (config: SessionsConfig): Sessions => {
       instructions: member.instructions,
       workspace: session.workspace,
       tools: config.toolsOf(member),
-      model: session.model,
-      fallback: fallbackModel(member, session.model),
+      model: session.model ?? noModel,
+      fallback: session.model === null ? undefined : fallbackModel(member, session.model),
       approvals: { mode: member.approvals.mode, tools: member.approvals.tools ?? [] },
       bindingChanged: (qualifiedName) => bindingChanged(session, qualifiedName)
     }

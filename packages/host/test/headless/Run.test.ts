@@ -8,17 +8,17 @@ import { cli, runProgram, tackroom, temporary, type Ended, type RunOptions } fro
 import { bare, stream } from "../models/Providers.ts"
 
 interface Line {
-  readonly type: "start" | "event" | "result"
+  readonly type: "start" | "delta" | "notify" | "log" | "result"
+  readonly kind?: string
+  readonly data?: Readonly<Record<string, unknown>>
   readonly [field: string]: unknown
 }
 interface Result extends Line {
   readonly status: string
   readonly answer: string
-  readonly session_id: string | null
-  readonly scripted: boolean
-  readonly usage: { readonly input_tokens: number | null; readonly rounds: number }
+  readonly usage: { readonly input: number; readonly output: number; readonly rounds: number }
   readonly asks: { readonly allowed: number; readonly refused: number; readonly unanswered: number }
-  readonly error?: { readonly message: string; readonly code?: string }
+  readonly errors: ReadonlyArray<{ readonly code: string; readonly message: string; readonly class?: string }>
 }
 
 /** A project and a state directory, and `tackroom run` in them. */
@@ -53,10 +53,10 @@ const resultOf = (ended: Ended): Result => {
   return lines.at(-1) as Result
 }
 
-const events = (ended: Ended) =>
-  linesOf(ended)
-    .filter(({ type }) => type === "event")
-    .map((line) => line["event"] as { readonly seq: number; readonly type: string; readonly [field: string]: unknown })
+const notices = (ended: Ended, kind: string) =>
+  linesOf(ended).flatMap((line) => (line.kind === kind ? [line.data ?? {}] : []))
+
+const sessionOf = (ended: Ended): string => String(linesOf(ended)[0]?.["session_id"])
 
 describe("tackroom run", () => {
   it.live("prints the answer once on stdout and what happened on stderr [HDL-010, HDL-012, HDL-005]", () =>
@@ -78,8 +78,8 @@ describe("tackroom run", () => {
       const ended = yield* run(["--model", "script/hello", "Hi"])
       assert.deepStrictEqual([ended.code, ended.stdout], [0, "Hello from a scripted agent.\n"])
       assert.match(ended.stderr, /^! scripted: no model is asked/)
-      const json = resultOf(yield* run(["--json", "--model", "script/hello", "Hi"]))
-      assert.isTrue(json.scripted)
+      const [start] = linesOf(yield* run(["--json", "--model", "script/hello", "Hi"]))
+      assert.deepStrictEqual(start?.["warnings"], ["the model is scripted"])
     })
   )
 
@@ -91,48 +91,94 @@ describe("tackroom run", () => {
     })
   )
 
-  it.live("--json writes start, the events in order, and one result, last [HDL-013, HDL-015, HDL-016]", () =>
+  it.live("--json writes numbered run lines and one result, last [HDL-013, HDL-015, HDL-016, HDL-005]", () =>
     Effect.gen(function* () {
       const { run } = yield* place
       const ended = yield* run(["--json", "--run-id", "r-1", "--approve", "reads", "Write a summary"])
       assert.strictEqual(ended.code, 0)
       assert.strictEqual(ended.stderr, "")
       const lines = linesOf(ended)
-      const [start] = lines
-      assert.strictEqual(start?.type, "start")
-      assert.isTrue(start?.["scripted"])
-      for (const line of lines) assert.strictEqual(line["run_id"], "r-1")
-      const numbers = events(ended).map(({ seq }) => seq)
+      assert.strictEqual(lines[0]?.type, "start")
+      assert.match(sessionOf(ended), /^ses_/)
+      lines.forEach((line, index) => {
+        assert.include(line, { protocol: 1, run_id: "r-1", seq: index + 1 })
+        assert.notProperty(line, "op_id")
+      })
+      const cursors = lines.flatMap(({ cursor }) => (typeof cursor === "number" ? [cursor] : []))
       assert.deepStrictEqual(
-        numbers,
-        numbers.map((_, index) => (numbers[0] ?? 0) + index)
+        cursors,
+        cursors.toSorted((a, b) => a - b)
       )
       const result = resultOf(ended)
-      assert.strictEqual(result.session_id, start?.["session_id"])
       assert.strictEqual(result.status, "completed")
       assert.strictEqual(result.usage.rounds, 5)
-      assert.strictEqual(result.usage.input_tokens, 6_247)
+      assert.strictEqual(result.usage.input, 6_247)
+      const without = linesOf(yield* run(["--json", "--model", "script/hello", "Hi"]))
+      for (const line of without) assert.notProperty(line, "run_id")
+    })
+  )
+
+  it.live("a clean run without text is completed, exit code 0 [HDL-017]", () =>
+    Effect.gen(function* () {
+      const { directory, run } = yield* place
+      const file = path.join(directory, "mute.json")
+      fs.writeFileSync(
+        file,
+        JSON.stringify({ scenario: 1, name: "mute", default: [[{ usage: { input: 1, output: 0 } }]] })
+      )
+      const config = { providers: [{ name: "mute", api: "script", scenario: file }] }
+      fs.writeFileSync(path.join(directory, "config.json"), JSON.stringify(config))
+      const ended = yield* run(["--json", "--config", "../config.json", "--model", "mute/m", "Go"])
+      assert.deepStrictEqual([ended.code, resultOf(ended).answer, resultOf(ended).errors], [0, "", []])
+    })
+  )
+
+  it.live("a cap of rounds ends the run with the answer so far: exit code 1 [SRV-263, SRV-267, HDL-008, HDL-011]", () =>
+    Effect.gen(function* () {
+      const { run } = yield* place
+      const ended = yield* run(["--json", "--max-rounds", "2", "Write a summary"])
+      assert.strictEqual(ended.code, 1)
+      const result = resultOf(ended)
+      assert.deepStrictEqual(
+        [result.errors[0]?.code, result["stop_reason"], result.usage.rounds],
+        ["budget", "max_rounds", 2]
+      )
+      assert.match(result.answer, /^I know enough/)
+      const text = yield* run(["--max-rounds", "2", "Write a summary"])
+      assert.deepStrictEqual([text.code, text.stdout], [1, `${result.answer}\n`])
+      const enough = yield* run(["--json", "--max-rounds", "5", "Write a summary"])
+      assert.deepStrictEqual([enough.code, resultOf(enough).errors], [0, []])
+    })
+  )
+
+  it.live("a bare harness runs by its key [SRV-002, SRV-006]", () =>
+    Effect.gen(function* () {
+      const { run } = yield* place
+      const ended = yield* run(["--json", "--harness", "scripted", "--model", "hello", "Hi"])
+      assert.deepStrictEqual([ended.code, resultOf(ended).answer], [0, "Hello from a scripted agent."])
+      const unknown = yield* run(["--json", "--harness", "scripted", "--model", "none", "Hi"])
+      assert.strictEqual(unknown.code, 3)
     })
   )
 })
 
 describe("what is asked [HDL-030]", () => {
-  it.live("without a terminal everything is refused by the policy, and the run goes on [HDL-034]", () =>
-    Effect.gen(function* () {
-      const { project, run } = yield* place
-      const ended = yield* run(["--json", "Write a summary"])
-      assert.strictEqual(ended.code, 0)
-      assert.deepStrictEqual(resultOf(ended).asks, { allowed: 0, refused: 2, unanswered: 0 })
-      assert.isFalse(fs.existsSync(path.join(project, "SUMMARY.md")))
-      const resolved = events(ended).filter(({ type }) => type === "permission-resolved")
-      assert.deepStrictEqual(
-        resolved.map(({ decision, origin }) => [decision, origin]),
-        [
-          ["deny", "policy"],
-          ["deny", "policy"]
-        ]
-      )
-    })
+  it.live(
+    "without a terminal everything is refused by the policy, and the run goes on [HDL-030, HDL-031, HDL-034]",
+    () =>
+      Effect.gen(function* () {
+        const { project, run } = yield* place
+        const ended = yield* run(["--json", "Write a summary"])
+        assert.strictEqual(ended.code, 0)
+        assert.deepStrictEqual(resultOf(ended).asks, { allowed: 0, refused: 2, unanswered: 0 })
+        assert.isFalse(fs.existsSync(path.join(project, "SUMMARY.md")))
+        const asks = notices(ended, "ask").map((ask) => ask["ask_id"])
+        const resolved = notices(ended, "ask_resolved")
+        assert.deepStrictEqual(
+          resolved.map((one) => [one["ask_id"], one["outcome"], one["by"]]),
+          asks.map((id) => [id, "refused", "policy"])
+        )
+      })
   )
 
   it.live("--approve all allows once and remembers nothing [HDL-032]", () =>
@@ -140,10 +186,12 @@ describe("what is asked [HDL-030]", () => {
       const { run } = yield* place
       const ended = yield* run(["--json", "--approve", "all", "Write a summary"])
       assert.deepStrictEqual(resultOf(ended).asks, { allowed: 2, refused: 0, unanswered: 0 })
-      const decisions = events(ended).filter(({ type }) => type === "permission-resolved")
       assert.deepStrictEqual(
-        decisions.map(({ decision }) => decision),
-        ["allow_once", "allow_once"]
+        notices(ended, "ask_resolved").map((one) => [one["outcome"], one["option"]]),
+        [
+          ["allowed", "once"],
+          ["allowed", "once"]
+        ]
       )
     })
   )
@@ -154,8 +202,8 @@ describe("what is asked [HDL-030]", () => {
       const ended = yield* run(["--json", "--approve", "all", "--model", "script/question", "Go"])
       assert.strictEqual(ended.code, 0)
       assert.deepStrictEqual(resultOf(ended).asks, { allowed: 0, refused: 0, unanswered: 1 })
-      const answered = events(ended).find(({ type }) => type === "question-answered")
-      assert.deepStrictEqual([answered?.["answers"], answered?.["origin"]], [[["Unanswered"]], "policy"])
+      const [answered] = notices(ended, "ask_resolved")
+      assert.deepStrictEqual([answered?.["outcome"], answered?.["by"]], ["unanswered", "policy"])
     })
   )
 })
@@ -174,12 +222,12 @@ describe("the prompt", () => {
   it.live("blank, too large or not UTF-8 is nothing to send: exit code 2 [HDL-002]", () =>
     Effect.gen(function* () {
       const { home, run } = yield* place
-      for (const stdin of [" \n\t", "x".repeat(524_289), Uint8Array.of(0x66, 0xff)]) {
+      for (const stdin of [" \n\t", "x".repeat(1_048_577), Uint8Array.of(0x66, 0xff)]) {
         const ended = yield* run(["--json"], { stdin })
         assert.strictEqual(ended.code, 2)
         const result = resultOf(ended)
-        assert.strictEqual(result.error?.code, "nothing")
-        assert.deepStrictEqual(result.usage.rounds, 0)
+        assert.strictEqual(result.errors[0]?.code, "nothing")
+        assert.deepStrictEqual(result.usage, { input: 0, output: 0, rounds: 0 })
       }
       assert.isFalse(fs.existsSync(home))
     })
@@ -214,7 +262,7 @@ describe("what cannot start [HDL-007]", () => {
       for (const [args, says] of cases) {
         const ended = yield* run([...args, "--json", "Hi"])
         assert.strictEqual(ended.code, 3, args.join(" "))
-        assert.strictEqual(resultOf(ended).error?.code, "unknown")
+        assert.strictEqual(resultOf(ended).errors[0]?.code, "unknown")
         assert.strictEqual(linesOf(ended).length, 1)
         assert.include(ended.stderr, says)
         assert.match(ended.stderr, /^tackroom run: [^\n]+\n$/)
@@ -229,23 +277,22 @@ describe("a session to go on with", () => {
   it.live("keeps its agent, its directory and what was said [HDL-005, HDL-006, SRV-003]", () =>
     Effect.gen(function* () {
       const { directory, run } = yield* place
-      const first = resultOf(yield* run(["--json", "--model", "script/echo", "one"]))
-      const id = first.session_id ?? ""
+      const id = sessionOf(yield* run(["--json", "--model", "script/echo", "one"]))
       const second = yield* run(["--json", "--session", id, "two"], { cwd: directory })
       assert.strictEqual(second.code, 0)
       assert.strictEqual(resultOf(second).answer, "two")
-      assert.strictEqual(resultOf(second).session_id, id)
-      const seqs = events(second).map(({ seq }) => seq)
-      assert.isAbove(seqs[0] ?? 0, 4)
+      assert.strictEqual(sessionOf(second), id)
+      assert.isAbove(Number(linesOf(second)[0]?.["cursor"]), 8)
 
       for (const args of [
         ["--session", "ses_none"],
         ["--session", id, "--agent", "other"],
+        ["--session", id, "--harness", "scripted"],
         ["--session", id, "--project", directory],
         ["--session", id, "--model", "script/hello"]
       ]) {
         const refused = yield* run([...args, "--json", "x"])
-        assert.deepStrictEqual([refused.code, resultOf(refused).error?.code], [3, "restore"], args.join(" "))
+        assert.deepStrictEqual([refused.code, resultOf(refused).errors[0]?.code], [3, "restore"], args.join(" "))
       }
     })
   )
@@ -254,9 +301,9 @@ describe("a session to go on with", () => {
     Effect.gen(function* () {
       const { run } = yield* place
       const same = ["--json", "--model", "script/hello"]
-      const id = resultOf(yield* run([...same, "one"])).session_id ?? ""
+      const id = sessionOf(yield* run([...same, "one"]))
       const second = yield* run([...same, "--session", id, "two"])
-      assert.deepStrictEqual([second.code, resultOf(second).session_id], [0, id])
+      assert.deepStrictEqual([second.code, sessionOf(second)], [0, id])
     })
   )
 
@@ -269,7 +316,7 @@ describe("a session to go on with", () => {
         { concurrency: "unbounded" }
       )
       assert.deepStrictEqual(
-        ended.map((each) => [each.code, resultOf(each).error?.message, resultOf(each).answer]),
+        ended.map((each) => [each.code, resultOf(each).errors[0]?.message, resultOf(each).answer]),
         texts.map((text) => [0, undefined, text])
       )
     })
@@ -281,7 +328,7 @@ describe("the end", () => {
     let sent = 0
     return {
       onStdout: (text, child) => {
-        if (sent >= times || !text.includes('"text-delta"')) return
+        if (sent >= times || !text.includes('"delta"')) return
         sent += 1
         child.kill(signal)
       }
@@ -295,7 +342,8 @@ describe("the end", () => {
         const ended = yield* run(["--json", "--model", "script/long", "Go"], untilText(signal))
         assert.deepStrictEqual([ended.code, ended.signal], [1, null])
         assert.strictEqual(resultOf(ended).status, "cancelled")
-        assert.strictEqual(events(ended).filter(({ type }) => type === "cancelled").length, 1)
+        assert.include(resultOf(ended), { cancelled: true, stop_reason: "cancelled" })
+        assert.deepStrictEqual(notices(ended, "cancelling"), [{ cause: "signal" }])
       }
     })
   )
@@ -420,7 +468,7 @@ describe("a live model", () => {
       )
       assert.strictEqual(ended.code, 0, ended.stderr)
       assert.strictEqual(resultOf(ended).answer, "Hello.")
-      assert.isFalse(resultOf(ended).scripted)
+      assert.deepStrictEqual(linesOf(ended)[0]?.["warnings"], [])
       assert.strictEqual(server.requests[0]?.headers.authorization, `Bearer ${key}`)
       assert.notInclude(ended.stdout + ended.stderr, key)
       assert.notInclude(ended.stdout, "HARMLESS")

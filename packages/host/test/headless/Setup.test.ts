@@ -3,13 +3,13 @@ import type { Interaction } from "@tackroom/protocol/events"
 import type { FaceConfig } from "@tackroom/protocol/run"
 import { isDeepStrictEqual } from "node:util"
 import { parseRun, type RunArguments } from "../../src/faces/headless/Arguments.ts"
-import { eventLine, notStarted, resultLine } from "../../src/faces/headless/Report.ts"
-import { countAsk, decideBy, noAsks } from "../../src/faces/headless/Settlement.ts"
-import { keyVariables, setUp, type Setup } from "../../src/faces/headless/Setup.ts"
+import { decideBy } from "../../src/faces/headless/Settlement.ts"
+import { Usage } from "../../src/faces/start/Flags.ts"
+import { keyVariables, setUp, type Setup } from "../../src/faces/start/Setup.ts"
 
 const options = (args: string): RunArguments => {
   const parsed = parseRun([...args.split(" ").filter((word) => word !== ""), "do it"], { stdin: true, stderr: true })
-  return parsed._tag === "Understood" ? parsed.options : assert.fail(parsed.message)
+  return parsed instanceof Usage ? assert.fail(parsed.message) : parsed
 }
 const made = (args: string, config: FaceConfig = {}): Setup => {
   const setup = setUp(options(args), config, "/state", "/state/script.json")
@@ -99,6 +99,24 @@ describe("what a command line becomes", () => {
     assert.include(refused("--model script/none"), "demo, hello")
   })
 
+  it("a harness by its key is served bare, with its own model and no limits of an agent [SRV-002]", () => {
+    const bare = made("--harness scripted --model demo", { agents: [agent("a")] })
+    assert.isTrue(bare.isBare)
+    assert.deepStrictEqual(bare.model, { connection: "scripted", model: "demo" })
+    const carrier = bare.config.agents?.find(({ id }) => id === bare.agent)
+    assert.deepStrictEqual(carrier?.harness, { id: "scripted", access: "native" })
+    assert.isFalse(made("--harness native", { agents: [agent("a")] }).isBare)
+    assert.strictEqual(made("--harness native", { agents: [agent("a")] }).agent, "assistant")
+    assert.include(refused("--harness nothing"), "native, scripted")
+  })
+
+  it("an agent of another harness is served with it", () => {
+    const foreign = agent("f", { harness: { id: "scripted", access: "native" } })
+    const { agent: id, isBare, keys, model } = made("--agent f --model hello", { agents: [foreign] })
+    assert.deepStrictEqual([id, isBare, model, keys], ["f", false, { connection: "scripted", model: "hello" }, []])
+    assert.include(refused("--agent a --model hello", { agents: [agent("a")] }), "CONNECTION/MODEL")
+  })
+
   it("all variables that may hold a key are known, so that all are removed [SRV-009, SRV-013]", () => {
     assert.deepStrictEqual(
       keyVariables({ serve: { keys: { local: "LOCAL_KEY" } } }, options("--model a/b --key-env X")),
@@ -135,44 +153,13 @@ describe("the policies of --approve", () => {
     })
   })
 
+  it("without any options a plain yes is given [HDL-032]", () => {
+    assert.deepStrictEqual(decideBy("all")(permission("exec", [])), { decision: "allow_once", origin: "policy" })
+  })
+
   it("a question is left unanswered; one without free text is rejected", () => {
     assert.deepStrictEqual(decideBy("all")(question(true)), { answers: [["Unanswered"]], origin: "policy" })
     assert.deepStrictEqual(decideBy("never")(question(false)), { answers: null, origin: "policy" })
     assert.isUndefined(decideBy("ask")(question(true)))
-  })
-
-  it("what the agent's own rules approve counts as not asked [HDL-034]", () => {
-    const resolved = (origin: string, decision: string) =>
-      ({ type: "permission-resolved", requestId: "int_1", tool: "t", decision, origin }) as never
-    const all = [
-      resolved("policy", "deny"),
-      resolved("person", "allow_always"),
-      resolved("app_policy", "allow_once"),
-      resolved("grant", "allow_once")
-    ]
-    assert.deepStrictEqual(all.reduce(countAsk, noAsks), { allowed: 1, refused: 1, unanswered: 0 })
-  })
-})
-
-describe("the lines of --json", () => {
-  it("are one line each, whatever is in them [SRV-062, SRV-063]", () => {
-    const wire = { seq: 1, at: "t", type: "text-delta", delta: "a\u2028b\u2029c\u0085d\n\u0000\ud800" }
-    const line = eventLine(undefined, { agent: "a", sessionId: "ses_1", wire, summary: null })
-    assert.match(line, /^[^\n\u2028\u2029\u0085]*\n$/u)
-    assert.deepStrictEqual((JSON.parse(line) as { event: unknown }).event, wire)
-  })
-
-  it("a result without a run has no session and zero usage [HDL-002]", () => {
-    assert.deepStrictEqual(JSON.parse(resultLine("r", notStarted("nothing", "the prompt is blank"))), {
-      type: "result",
-      run_id: "r",
-      status: "failed",
-      error: { message: "the prompt is blank", code: "nothing" },
-      answer: "",
-      usage: { input_tokens: 0, output_tokens: 0, cached_input_tokens: 0, rounds: 0 },
-      session_id: null,
-      scripted: false,
-      asks: { allowed: 0, refused: 0, unanswered: 0 }
-    })
   })
 })

@@ -93,12 +93,16 @@ interface Member {
   readonly memoryScope?: string
   readonly scheduling?: boolean
   readonly approvals?: Approvals
+  readonly harness?: HarnessRef
 }
 
 const memberIssues = (member: Member, at: ReadonlyArray<string | number>, selected: ReadonlySet<string>) => {
   const issues: Array<Issue> = []
   const internal = member.planning === true || member.memory === true || member.scheduling === true
-  if ((member.tools ?? []).length === 0 && !internal) {
+  // The tools of another harness are its own.
+  const isForeign =
+    member.harness !== undefined && !(member.harness.id === "native" && member.harness.access === "native")
+  if ((member.tools ?? []).length === 0 && !internal && !isForeign) {
     issues.push({ path: [...at, "tools"], issue: "at least one tool, or planning, memory or scheduling" })
   }
   if (member.memoryScope !== undefined && member.memory !== true) {
@@ -137,8 +141,8 @@ const definitionIssues = (
 /**
  * An agent as `agent/register` and `HostConfig.agents` take it: a lead with at most 15 workers, one level deep. Decoding
  * checks everything that needs no registry: bounds (RUN-321), at least one tool or internal flag (RUN-323), and what
- * `memory_scope` and mode `only` require (RUN-324). A `harness` other than the native one is for the host to refuse while
- * it has none (decision D-41).
+ * `memory_scope` and mode `only` require (RUN-324). A `harness` other than the native one brings its own tools; which there
+ * are is for the host to say (decision D-41).
  */
 export const AgentDefinition = lazySchema(() =>
   Schema.Struct({

@@ -139,6 +139,7 @@ export class AlreadyInitialized extends define<AlreadyInitialized>()("AlreadyIni
 
 /** What a `not_found` may be about. */
 export const notFoundSubjects = [
+  "harness",
   "agent",
   "session",
   "run",

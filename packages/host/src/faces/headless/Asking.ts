@@ -20,7 +20,7 @@ import {
   type Decision,
   type Known
 } from "./Ask.ts"
-import { unanswered } from "./Settlement.ts"
+import { unanswered } from "../lines/AskQueue.ts"
 import type { Style } from "./Style.ts"
 import type { Terminal } from "./Terminal.ts"
 

@@ -5,24 +5,67 @@
  * itself and judges no end: the host does.
  */
 import { limits, type RunState } from "@tackroom/protocol/run"
-import { newSubmissionId, type Host } from "@tackroom/sdk/client"
+import { connectHost, makeInProcessTransport, type Host, type Run } from "@tackroom/sdk/client"
+import { Logger } from "effect"
+import { callsOf } from "../../EmbedHost.ts"
+import type { FaceSession } from "../start/FaceHost.ts"
+import { exitCodes, messageOf } from "../start/NotStarted.ts"
 import { makeAsking } from "./Asking.ts"
-import { messageOf, NotStarted, tagOf, type Edge } from "./Edge.ts"
-import type { Opened } from "./Opening.ts"
-import { eventLine, startLine, type End } from "./Report.ts"
-import { countAsk, noAsks, type Asks } from "./Settlement.ts"
+import type { Edge } from "./Edge.ts"
 import { oneLine } from "./Style.ts"
-import { emptyView, finishLine, log, view, type Piece, type View, type ViewOptions } from "./View.ts"
+import { emptyView, finishLine, log, summaryLine, view, type Piece, type View, type ViewOptions } from "./View.ts"
 
-/** Follows the run to its end. */
-export const follow = async (edge: Edge, host: Host, opened: Opened, prompt: string): Promise<End> => {
+/** How the run ended, for a person. */
+interface End {
+  readonly result: Awaited<Run["result"]>
+  readonly answer: string
+}
+
+/** The exit code, when the answer and the last line are written. */
+const conclude = (edge: Edge, opened: FaceSession, { answer, result }: End): number => {
+  if (!edge.stdoutTerminal && answer !== "") edge.writeOut(answer.endsWith("\n") ? answer : `${answer}\n`)
+  if (!edge.options.quiet || result.status === "failed") {
+    const summary = {
+      status: result.status,
+      ...(result.failure === undefined ? {} : { failure: result.failure }),
+      ...(result.error === undefined ? {} : { message: result.error.message }),
+      usage: result.usage,
+      sessionId: opened.session.sessionId,
+      scripted: opened.scripted
+    }
+    edge.writeErr(`${summaryLine(summary, edge.style)}\n`)
+  }
+  return result.status === "completed" && !edge.cancelled.aborted ? exitCodes.completed : exitCodes.ended
+}
+
+/** Shows the run to its end; the answer is the exit code. */
+export const followText = async (
+  edge: Edge,
+  opened: FaceSession,
+  admitted: { readonly submissionId: string; readonly after: number }
+): Promise<number> => {
+  const calls = { call: callsOf(opened.host, Logger.layer([])), close: async () => undefined }
+  const client = await connectHost(async () => makeInProcessTransport(calls), { restart: false })
+  try {
+    return conclude(edge, opened, await follow(edge, client, opened, admitted))
+  } finally {
+    await client.close()
+  }
+}
+
+const follow = async (
+  edge: Edge,
+  host: Host,
+  opened: FaceSession,
+  admitted: { readonly submissionId: string; readonly after: number }
+): Promise<End> => {
   const { cancelled, options, style } = edge
-  const { session } = opened
+  const session = await host.attach(opened.session.sessionId)
   const viewOptions: ViewOptions = {
     lead: session.id,
-    text: edge.stdoutTerminal && !options.json,
+    text: edge.stdoutTerminal,
     live: edge.stderrTerminal,
-    quiet: options.quiet || options.json,
+    quiet: options.quiet,
     style
   }
   let current: View = emptyView
@@ -37,7 +80,6 @@ export const follow = async (edge: Edge, host: Host, opened: Opened, prompt: str
     if (held === undefined) put(pieces)
     else held.push(...pieces)
   }
-  const submissionId = newSubmissionId()
   const asked = new AbortController()
   const terminal = options.approve === "ask" ? edge.openTerminal() : undefined
   const asking =
@@ -46,7 +88,7 @@ export const follow = async (edge: Edge, host: Host, opened: Opened, prompt: str
       : makeAsking({
           terminal,
           style,
-          workspace: opened.workspace,
+          workspace: opened.session.workspace,
           signal: AbortSignal.any([cancelled, asked.signal]),
           show: (lines) => {
             const [next, pieces] = log(current, { ...viewOptions, quiet: false }, lines)
@@ -64,8 +106,8 @@ export const follow = async (edge: Edge, host: Host, opened: Opened, prompt: str
           giveUp: () => void cancel(),
           artifact: (sessionId, artifactId) => wholeArtifact(host, sessionId, artifactId)
         })
-  const run = session.run(prompt, {
-    submissionId,
+  const run = session.watch(admitted.submissionId, {
+    cursors: { [session.id]: admitted.after },
     ...(asking === undefined ? {} : { onApproval: asking.onApproval, onQuestion: asking.onQuestion })
   })
   let incomplete: string | undefined
@@ -76,33 +118,18 @@ export const follow = async (edge: Edge, host: Host, opened: Opened, prompt: str
       incomplete = messageOf(cause)
     }
   }
-  try {
-    await run.started
-  } catch (cause) {
-    terminal?.close()
-    throw new NotStarted("unknown", messageOf(cause), tagOf(cause))
-  }
-  if (options.json) {
-    const { agent, scripted, warnings, workspace } = opened
-    edge.writeOut(
-      startLine(options.runId, { sessionId: session.id, submissionId, agent, project: workspace, scripted, warnings })
-    )
-  }
   const onCancel = (): void => void cancel()
   cancelled.addEventListener("abort", onCancel, { once: true })
   if (cancelled.aborted) onCancel()
 
-  let asks: Asks = noAsks
   let lastText = ""
   try {
     for await (const item of run) {
-      if (options.json) edge.writeOut(eventLine(options.runId, item))
       const [next, pieces] = view(current, item, viewOptions)
       current = next
       draw(pieces)
       const payload = item.event?.payload
       if (payload === undefined) continue
-      asks = countAsk(asks, payload)
       if (payload.type === "text-end" && payload.channel === "text" && item.sessionId === session.id) {
         lastText = payload.text
       }
@@ -114,16 +141,7 @@ export const follow = async (edge: Edge, host: Host, opened: Opened, prompt: str
     if (incomplete !== undefined && result.status !== "cancelled") {
       edge.writeErr(`tackroom run: the cancel was not complete: ${oneLine(incomplete)}\n`)
     }
-    return {
-      status: result.status,
-      ...(result.failure === undefined ? {} : { failure: result.failure }),
-      ...(result.error === undefined ? {} : { error: { message: result.error.message } }),
-      answer: await answerOf(host, session.id, result, lastText),
-      usage: result.usage,
-      sessionId: session.id,
-      scripted: opened.scripted,
-      asks
-    }
+    return { result, answer: await answerOf(host, session.id, result, lastText) }
   } finally {
     cancelled.removeEventListener("abort", onCancel)
     asked.abort()

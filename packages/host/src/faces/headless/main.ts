@@ -35,10 +35,10 @@ export interface Program {
 export const headless = async (args: ReadonlyArray<string>, program: Program): Promise<number> => {
   const output = reserveStdout()
   const { stdin, stderr, stdout } = process
-  const { parseRun } = await import("./Arguments.ts")
-  const parsed = parseRun(args, { stdin: stdin.isTTY, stderr: stderr.isTTY })
-  if (parsed._tag === "Usage") {
-    stderr.write(`tackroom run: ${parsed.message}\nTry: tackroom run --help\n`)
+  const [{ parseRun }, { Usage }] = await Promise.all([import("./Arguments.ts"), import("../start/Flags.ts")])
+  const options = parseRun(args, { stdin: stdin.isTTY, stderr: stderr.isTTY })
+  if (options instanceof Usage) {
+    stderr.write(`tackroom run: ${options.message}\nTry: tackroom run --help\n`)
     return 2
   }
 
@@ -59,12 +59,15 @@ export const headless = async (args: ReadonlyArray<string>, program: Program): P
   void whenClosed(output).then(() => cancel.abort())
 
   const code = await run({
-    options: parsed.options,
-    version: program.version,
-    cwd: process.cwd(),
-    env: process.env,
-    stateDir: program.stateDir,
-    runner: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? "", "tool-runner"] },
+    face: {
+      version: program.version,
+      cwd: process.cwd(),
+      env: process.env,
+      stateDir: program.stateDir,
+      runner: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? "", "tool-runner"] }
+    },
+    options,
+    output,
     stdoutTerminal: stdout.isTTY,
     stderrTerminal: stderr.isTTY,
     style: styleOf({ isTTY: stderr.isTTY, columns: stderr.columns }, process.env),

@@ -79,6 +79,9 @@ export const askOf = (request: Request, options: AskOptions): Ask => {
 /** Whom a face names as the author of what its driver decided, and of what it settled because no driver is left. */
 export const authors = { driver: "driver", nobody: "no_driver" } as const
 
+/** What a question gets that nobody answered. */
+export const unanswered = "Unanswered"
+
 const authorOf = (event: { readonly by?: string; readonly origin: string }): AskResolved["by"] => {
   if (event.origin === "policy") return "policy"
   if (event.by === authors.nobody) return "no_driver"

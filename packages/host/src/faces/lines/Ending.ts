@@ -2,6 +2,7 @@
 import type { EventOf, TerminalEvent } from "@tackroom/protocol/events"
 import { serveLimits, type CancelCause, type RunFault, type StopReason } from "@tackroom/protocol/serve"
 import { headBytes } from "@tackroom/protocol/text"
+import { noAsks, type End } from "./Item.ts"
 
 /** Code of the diagnostic that names the budget which stopped a turn (SRV-269). */
 const stopCode = "stop"
@@ -64,6 +65,21 @@ const stopOfError = (code: EventOf<"error">["code"]): StopReason => {
       return "error"
   }
 }
+
+/** The end of a run that never started: it used nothing (SRV-143). */
+export const neverStarted = (fault: RunFault): End => ({
+  cursor: undefined,
+  status: "failed",
+  stopReason: "error",
+  cancelled: false,
+  answer: "",
+  errors: [fault],
+  usage: { input: 0, output: 0, rounds: 0 },
+  usageDetail: undefined,
+  uncertain: [],
+  asks: noAsks,
+  committed: true
+})
 
 const cancelledElsewhere: RunFault = { code: "cancelled", message: "the turn was cancelled, and not from here" }
 

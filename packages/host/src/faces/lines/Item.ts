@@ -1,17 +1,5 @@
 /** What a projection makes of events, before it has numbers, ids of ops and a run's name (`RunLines` adds those). */
 import type { LogLine, Notice, RunFault, ServeUsage, StopReason, UsageDetail } from "@tackroom/protocol/serve"
-import type { EventPayload } from "@tackroom/protocol/events"
-
-/** An event as it is projected: whole where its text is written, with what is known of the artifact it names. */
-export interface JournalEvent {
-  readonly cursor: number
-  readonly turnId: string | undefined
-  /** It arrived after that turn's end. */
-  readonly afterTurn: string | undefined
-  readonly payload: EventPayload
-  /** The artifact of an image, a sound or a resource: its size, and its bytes in base64 when they are few. */
-  readonly media?: { readonly bytes: number; readonly data?: string }
-}
 
 /** How the asks of a run ended, as `result.asks` counts them. */
 export interface AskCounts {
@@ -40,7 +28,10 @@ export type Item =
   | { readonly type: "start"; readonly cursor: number; readonly turnId: string; readonly prompt: string }
   | { readonly type: "delta"; readonly cursor: number; readonly text: string }
   | ({ readonly type: "notify"; readonly cursor?: number } & Notice)
-  | ({ readonly type: "log"; readonly cursor: number } & Pick<LogLine, "message" | "messageTruncated" | "level" | "code">)
+  | ({ readonly type: "log"; readonly cursor: number } & Pick<
+      LogLine,
+      "message" | "messageTruncated" | "level" | "code"
+    >)
   | { readonly type: "result"; readonly end: End }
 
 export const noAsks: AskCounts = { allowed: 0, refused: 0, unanswered: 0 }

@@ -19,7 +19,8 @@ import { utf8Length } from "@tackroom/protocol/text"
 import { AnswerText } from "./AnswerText.ts"
 import { AskQueue, type Request } from "./AskQueue.ts"
 import { budgetStop, endOf, faultOf, shortMessage } from "./Ending.ts"
-import type { End, Item, JournalEvent } from "./Item.ts"
+import type { Entry } from "../../runs/Entries.ts"
+import type { End, Item } from "./Item.ts"
 import { Spending, type Baseline } from "./Spending.ts"
 import { bounded, oneLineJson, pieces, textOfOutput } from "./Texts.ts"
 
@@ -39,7 +40,7 @@ interface Call {
 }
 
 /** The event that a row is about. */
-type Row<Type extends EventType> = (run: Projection, event: EventOf<Type>, from: JournalEvent) => void
+type Row<Type extends EventType> = (run: Projection, event: EventOf<Type>, from: Entry) => void
 
 export class Projection {
   readonly #options: ProjectionOptions
@@ -53,6 +54,7 @@ export class Projection {
   #out: Array<Item> = []
   #started = false
   #ended = false
+  #end: End | undefined
   #cancelAsked = false
   /** The error that was told before the turn's end. */
   #told: string | undefined
@@ -66,8 +68,21 @@ export class Projection {
     this.spending = new Spending(options)
   }
 
-  get hasStarted(): boolean {
-    return this.#started
+  /** For what happens while no run is active: it has no start and no end. */
+  static betweenRuns(): Projection {
+    const projection = new Projection({
+      turnId: "",
+      answerTimeout: undefined,
+      reportsRounds: true,
+      baseline: new Map()
+    })
+    projection.#started = true
+    return projection
+  }
+
+  /** How the run ended, once it has. */
+  get end(): End | undefined {
+    return this.#end
   }
 
   get hasEnded(): boolean {
@@ -83,7 +98,7 @@ export class Projection {
   }
 
   /** What the next event of the session says. */
-  push(event: JournalEvent): ReadonlyArray<Item> {
+  push(event: Entry): ReadonlyArray<Item> {
     if (this.#ended || !this.#concerns(event)) return []
     this.#out = []
     const { payload } = event
@@ -106,7 +121,10 @@ export class Projection {
   }
 
   /** The run ends without a commit (SRV-304, SRV-305). */
-  break(message: string, fault: { readonly code: "store_unavailable" | "lease_lost"; readonly class?: string }) {
+  break(
+    message: string,
+    fault: { readonly code: "store_unavailable" | "lease_lost"; readonly class?: string }
+  ): ReadonlyArray<Item> {
     if (this.#ended) return []
     this.#out = []
     const error = {
@@ -117,7 +135,7 @@ export class Projection {
     } as const
     this.notify(undefined, "error", error.message)
     this.#finish({
-      ...this.#end(undefined, this.answer.last()),
+      ...this.#ending(undefined, this.answer.last()),
       status: "failed",
       stopReason: "error",
       cancelled: false,
@@ -127,7 +145,7 @@ export class Projection {
     return this.#out
   }
 
-  #concerns({ afterTurn, payload, turnId }: JournalEvent): boolean {
+  #concerns({ afterTurn, payload, turnId }: Entry): boolean {
     if (turnId !== undefined) return turnId === this.#options.turnId
     return afterTurn === undefined && this.#started && !isTerminal(payload)
   }
@@ -139,7 +157,7 @@ export class Projection {
   }
 
   notify<Kind extends NotifyKind>(
-    from: JournalEvent | undefined,
+    from: Entry | undefined,
     kind: Kind,
     data: Extract<Notice, { readonly kind: Kind }>["data"]
   ): void {
@@ -147,11 +165,11 @@ export class Projection {
     this.emit({ type: "notify", ...cursor, kind, data } as Item)
   }
 
-  log(from: JournalEvent, message: string, more: { readonly level?: LogLevel; readonly code?: string } = {}): void {
+  log(from: Entry, message: string, more: { readonly level?: LogLevel; readonly code?: string } = {}): void {
     this.emit({ type: "log", cursor: from.cursor, ...bounded("message", message, serveLimits.logBytes), ...more })
   }
 
-  start(from: JournalEvent): void {
+  start(from: Entry): void {
     this.#started = true
     this.emit({ type: "start", cursor: from.cursor, turnId: this.#options.turnId, prompt: this.#prompt })
   }
@@ -160,11 +178,11 @@ export class Projection {
     if (!this.#started) this.#prompt = prompt
   }
 
-  request(from: JournalEvent, event: Request): void {
+  request(from: Entry, event: Request): void {
     this.emit(...this.#asks.request(from.cursor, event))
   }
 
-  resolve(from: JournalEvent, event: Parameters<AskQueue["resolve"]>[1]): void {
+  resolve(from: Entry, event: Parameters<AskQueue["resolve"]>[1]): void {
     this.emit(...this.#asks.resolve(from.cursor, event))
   }
 
@@ -184,7 +202,7 @@ export class Projection {
   }
 
   toolStatus(
-    from: JournalEvent,
+    from: Entry,
     id: string,
     data: Omit<Extract<Notice, { readonly kind: "tool_status" }>["data"], "id" | "name" | "locations">
   ): void {
@@ -196,7 +214,7 @@ export class Projection {
   }
 
   /** The budget that stops the turn is told once, when it is known (SRV-267). */
-  stopping(from: JournalEvent, event: EventOf<"error"> | EventOf<"diagnostic">): boolean {
+  stopping(from: Entry, event: EventOf<"error"> | EventOf<"diagnostic">): boolean {
     const stop = budgetStop(event)
     if (stop === undefined) return false
     if (this.#told !== undefined) return true
@@ -207,7 +225,7 @@ export class Projection {
     return true
   }
 
-  end(from: JournalEvent, event: TerminalEvent): void {
+  conclude(from: Entry, event: TerminalEvent): void {
     if (event.type === "finish") this.spending.completed()
     if (event.type === "error" && !this.stopping(from, event) && this.#told === undefined) {
       this.notify(from, "error", faultOf(event).message)
@@ -215,10 +233,10 @@ export class Projection {
     const rounds = event.type === "error" ? budgetStop(event)?.rounds : undefined
     const said = this.answer.last(rounds)
     const answer = event.type === "finish" ? (event.finalText ?? said) : said
-    this.#finish({ ...this.#end(from.cursor, answer), ...endOf(event, this.#cancelAsked) })
+    this.#finish({ ...this.#ending(from.cursor, answer), ...endOf(event, this.#cancelAsked) })
   }
 
-  #end(cursor: number | undefined, answer: string) {
+  #ending(cursor: number | undefined, answer: string) {
     return {
       cursor,
       answer,
@@ -232,6 +250,7 @@ export class Projection {
 
   #finish(end: End): void {
     this.#ended = true
+    this.#end = end
     const cursor = end.cursor === undefined ? {} : { cursor: end.cursor }
     this.emit({ type: "notify", ...cursor, kind: "run_finished", data: null }, { type: "result", end })
   }
@@ -289,7 +308,7 @@ const resource: Row<"resource-delta"> = (run, event, from) => {
   })
 }
 
-const resolved = (run: Projection, event: Parameters<AskQueue["resolve"]>[1], from: JournalEvent): void =>
+const resolved = (run: Projection, event: Parameters<AskQueue["resolve"]>[1], from: Entry): void =>
   run.resolve(from, event)
 
 const promptOf = ({ parts }: EventOf<"user-message">): string =>
@@ -357,9 +376,7 @@ export const rows: { readonly [Type in EventType]: Row<Type> } = {
     run.notify(from, "diff", {
       ...(event.toolCallId === undefined ? {} : { toolId: event.toolCallId }),
       path: event.path,
-      ...(event.oldText === undefined
-        ? { oldText: null }
-        : bounded("oldText", event.oldText, serveLimits.diffBytes)),
+      ...(event.oldText === undefined ? { oldText: null } : bounded("oldText", event.oldText, serveLimits.diffBytes)),
       ...bounded("newText", event.newText, serveLimits.diffBytes)
     }),
   "permission-request": (run, event, from) => run.request(from, event),
@@ -421,7 +438,8 @@ export const rows: { readonly [Type in EventType]: Row<Type> } = {
   "conversation-reset": (run, event, from) =>
     run.log(from, `the conversation began anew: ${event.trigger}`, { level: "warn", code: "conversation_reset" }),
   "process-status": (run, event, from) => {
-    const how = event.signal === undefined ? (event.code === undefined ? "" : ` with ${event.code}`) : ` by ${event.signal}`
+    const how =
+      event.signal === undefined ? (event.code === undefined ? "" : ` with ${event.code}`) : ` by ${event.signal}`
     const failed = event.state === "exited" && (event.signal !== undefined || (event.code ?? 0) !== 0)
     run.log(from, `${event.role} ${event.state}${how}`, { level: failed ? "warn" : "info", code: "process_status" })
   },
@@ -483,7 +501,7 @@ export const rows: { readonly [Type in EventType]: Row<Type> } = {
   "session-closed": silent,
   "queue-update": silent,
   "input-incorporated": silent,
-  finish: (run, event, from) => run.end(from, event),
-  cancelled: (run, event, from) => run.end(from, event),
-  error: (run, event, from) => run.end(from, event)
+  finish: (run, event, from) => run.conclude(from, event),
+  cancelled: (run, event, from) => run.conclude(from, event),
+  error: (run, event, from) => run.conclude(from, event)
 }

@@ -33,7 +33,8 @@ const noAnswer: RunFault = { code: "no_answer", message: "the run completed with
 export class RunLines {
   readonly #options: RunLinesOptions
   /** Which op settles which ask. */
-  readonly #answered = new Map<string, string>()
+  readonly #answered = new Map<string, string | undefined>()
+  #started = false
   #seq = 0
   #cancelOpId: string | undefined
   #ended = false
@@ -42,23 +43,28 @@ export class RunLines {
     this.#options = options
   }
 
-  get hasEnded(): boolean {
-    return this.#ended
+  get hasStarted(): boolean {
+    return this.#started
   }
 
   /** What settles this ask was caused by this op (SRV-096). */
   answeredBy(askId: string, opId: string | undefined): void {
-    if (opId !== undefined) this.#answered.set(askId, opId)
+    this.#answered.set(askId, opId)
+  }
+
+  notAnswered(askId: string): void {
+    this.#answered.delete(askId)
   }
 
   lines(items: ReadonlyArray<Item>): ReadonlyArray<RunLine> {
     return items.flatMap((item) => this.#line(item))
   }
 
-  /** The run is being stopped; only the first time with the id of the op that wants it. */
+  /** The run is being stopped. What no op wants has the id of the run itself (SRV-097). */
   cancelling(cause: CancelCause, opId: string | undefined): ReadonlyArray<RunLine> {
-    this.#cancelOpId ??= opId
-    return this.#numbered({ type: "notify", kind: "cancelling", data: { cause } }, opId)
+    const byOp = cause === "cancel" || cause === "shutdown"
+    if (byOp) this.#cancelOpId = opId
+    return this.#numbered({ type: "notify", kind: "cancelling", data: { cause } }, byOp ? opId : this.#options.opId)
   }
 
   #line(item: Item): ReadonlyArray<RunLine> {
@@ -66,6 +72,7 @@ export class RunLines {
     const { duplicate, opId, sessionId, warnings } = this.#options
     switch (item.type) {
       case "start":
+        this.#started = true
         return this.#numbered(
           {
             type: "start",
@@ -85,9 +92,8 @@ export class RunLines {
       }
       case "notify": {
         if (duplicate) return []
-        const cause = item.kind === "ask_resolved" ? item.data.askId : undefined
-        const own = cause === undefined || !this.#answered.has(cause)
-        return this.#numbered(item, own ? opId : this.#answered.get(cause))
+        const answered = item.kind === "ask_resolved" && item.data.by === "driver" ? item.data.askId : undefined
+        return this.#numbered(item, answered === undefined ? opId : this.#answered.get(answered))
       }
       default:
         return duplicate ? [] : this.#numbered(item, opId)

@@ -1,18 +1,22 @@
 /**
- * What `tackroom run` makes of its command line and configuration: the host's configuration, the agent, the model, and
+ * What a command-line face makes of its command line and configuration: the host's configuration, the agent, the model, and
  * which variables hold keys (SRV-002, SRV-009, AGT-337). Pure: it names variables and reads none.
  *
  * The connection `script` and the agent `assistant` are built in; a configuration that has one of the name wins. Keys are
  * never part of the configuration that comes out.
  */
+import type { HarnessRef } from "@tackroom/protocol/events"
 import type { AgentDefinition, AgentModel, FaceConfig, HostConfig, ProviderConfig } from "@tackroom/protocol/run"
 import { builtInScenarios, findBuiltIn, scriptedModelId, scriptProvider } from "@tackroom/sdk/scenario"
-import type { RunArguments } from "./Arguments.ts"
+import { parseHarnessKey, isNative } from "../../harnesses/Harnesses.ts"
+import { splitModel, type SharedArguments } from "./Flags.ts"
 
 export interface Setup {
   readonly config: HostConfig
   /** The agent of a new session. */
   readonly agent: string
+  /** No agent of anybody's: a harness was asked for by its key, and this one only carries it. */
+  readonly isBare: boolean
   /** The model of a new session, where it is not the agent's own. */
   readonly model: AgentModel | undefined
   /** Where the key of each connection is, whether or not the variable is set. */
@@ -48,13 +52,27 @@ export const assistant = (hasSearch: boolean): AgentDefinition => ({
   approvals: { mode: "always" }
 })
 
+/** Agents that only carry a harness are never mistaken for one of a configuration. */
+const bareId = (ref: HarnessRef): string => `harness.${ref.access}.${ref.id}`
+
+/** A harness without an agent of ours: it has its own instructions, tools and limits. */
+const bare = (ref: HarnessRef): AgentDefinition => ({
+  id: bareId(ref),
+  name: ref.id,
+  instructions: "",
+  tools: [],
+  harness: ref,
+  maxRounds: Number.MAX_SAFE_INTEGER,
+  timeoutSeconds: 2_147_483
+})
+
 const vendors: ReadonlyMap<string, { readonly api: "responses" | "anthropic"; readonly variable: string }> = new Map([
   ["openai", { api: "responses", variable: "OPENAI_API_KEY" }],
   ["anthropic", { api: "anthropic", variable: "ANTHROPIC_API_KEY" }]
 ])
 
 /** The variables that may hold keys and that no child may see. */
-export const keyVariables = (config: FaceConfig, options: RunArguments): ReadonlyArray<string> => [
+export const keyVariables = (config: FaceConfig, options: SharedArguments): ReadonlyArray<string> => [
   ...new Set([
     ...[...vendors.values()].map(({ variable }) => variable),
     ...Object.values(config.serve?.keys ?? {}),
@@ -62,10 +80,11 @@ export const keyVariables = (config: FaceConfig, options: RunArguments): Readonl
   ])
 ]
 
-const chooseAgent = (options: RunArguments, config: FaceConfig): string => {
+const chooseAgent = (options: SharedArguments, config: FaceConfig): string => {
   const [only, another] = config.agents ?? []
   return (
     options.agent ??
+    (options.harness === undefined ? undefined : assistantId) ??
     config.serve?.agent ??
     (only !== undefined && another === undefined ? only.id : undefined) ??
     assistantId
@@ -74,10 +93,10 @@ const chooseAgent = (options: RunArguments, config: FaceConfig): string => {
 
 /** The provider of the connection that `--model` names, where the configuration has none of that name. */
 const chosenProvider = (
-  options: RunArguments,
+  { baseUrl }: SharedArguments,
+  model: AgentModel | undefined,
   configured: ReadonlyArray<ProviderConfig>
 ): ProviderConfig | Refused | undefined => {
-  const { baseUrl, model } = options
   if (model === undefined || model.connection === scriptProvider) return undefined
   const name = model.connection
   if (configured.some((provider) => provider.name === name)) {
@@ -91,28 +110,62 @@ const chosenProvider = (
 }
 
 /** The model of a new session: what was asked for, else the agent's own, else the scripted demonstration. */
-const chooseModel = (options: RunArguments, definition: AgentDefinition | undefined): AgentModel | undefined => {
-  if (options.model !== undefined) return options.model
+const chooseModel = (
+  asked: AgentModel | undefined,
+  definition: AgentDefinition | undefined
+): AgentModel | undefined => {
+  if (asked !== undefined) return asked
   const own = definition?.model !== undefined || definition?.fallbackModel !== undefined
   return own ? undefined : { connection: scriptProvider, model: scriptedModelId(builtInScenarios[0]?.id ?? "demo") }
 }
 
+/** A session on a harness that is not ours: its model is its own to name. */
+const setUpForeign = (
+  options: SharedArguments,
+  config: FaceConfig,
+  stateDir: string,
+  harness: HarnessRef,
+  agent: string | undefined
+): Setup => {
+  const { serve: _serve, ...rest } = config
+  const added = agent === undefined ? [bare(harness)] : []
+  return {
+    config: { ...rest, stateDir, agents: [...(config.agents ?? []), ...added] },
+    agent: agent ?? bareId(harness),
+    isBare: agent === undefined,
+    model: options.model === undefined ? undefined : { connection: harness.id, model: options.model },
+    keys: [],
+    needsKey: undefined,
+    scenario: undefined
+  }
+}
+
 /** Works it all out, or says why it cannot be. */
 export const setUp = (
-  options: RunArguments,
+  options: SharedArguments,
   config: FaceConfig,
   stateDir: string,
   scenarios: string
 ): Setup | Refused => {
   const configured = config.providers ?? []
+  const asked = options.harness === undefined ? undefined : parseHarnessKey(options.harness, config.harnesses ?? {})
+  if (asked !== undefined && "refused" in asked) return asked
+  if (asked !== undefined && !isNative(asked)) return setUpForeign(options, config, stateDir, asked, undefined)
   const agent = chooseAgent(options, config)
   const agents = config.agents ?? []
   const known = agents.find(({ id }) => id === agent)
+  if (known?.harness !== undefined && !isNative(known.harness)) {
+    return setUpForeign(options, config, stateDir, known.harness, agent)
+  }
   const added = known === undefined && agent === assistantId ? [assistant(config.web?.searchUrl !== undefined)] : []
 
-  const provider = chosenProvider(options, configured)
+  const wanted = options.model === undefined ? undefined : splitModel(options.model)
+  if (options.model !== undefined && wanted === undefined) {
+    return { refused: `the model ${options.model} is not CONNECTION/MODEL` }
+  }
+  const provider = chosenProvider(options, wanted, configured)
   if (provider !== undefined && "refused" in provider) return provider
-  const model = chooseModel(options, known)
+  const model = chooseModel(wanted, known)
 
   const ownScript = configured.some(({ name }) => name === scriptProvider)
   const builtIn = findBuiltIn(model?.connection === scriptProvider ? model.model : "demo")
@@ -122,7 +175,7 @@ export const setUp = (
   }
   const scenario = ownScript || builtIn === undefined ? undefined : { id: builtIn.id, file: scenarios }
 
-  const connection = options.model?.connection
+  const connection = wanted?.connection
   const keys = new Map<string, string>([...vendors].map(([name, { variable }]) => [name, variable] as const))
   for (const [name, variable] of Object.entries(config.serve?.keys ?? {})) keys.set(name, variable)
   if (connection !== undefined && options.keyEnv !== undefined) keys.set(connection, options.keyEnv)
@@ -130,7 +183,7 @@ export const setUp = (
   if (connection !== undefined && options.keyEnv === undefined && options.baseUrl !== undefined) keys.delete(connection)
 
   const live = connection !== undefined && connection !== scriptProvider ? connection : undefined
-  const { serve: _serve, harnesses: _harnesses, ...rest } = config
+  const { serve: _serve, ...rest } = config
   return {
     config: {
       ...rest,
@@ -143,6 +196,7 @@ export const setUp = (
       ]
     },
     agent,
+    isBare: false,
     model:
       model?.connection === scriptProvider && builtIn !== undefined && !ownScript
         ? { connection: scriptProvider, model: scriptedModelId(builtIn.id) }
