@@ -1,5 +1,5 @@
 import { createRequire } from "node:module"
-import { defineConfig } from "tsdown"
+import { defineConfig, type UserConfig } from "tsdown"
 
 // A seat's agent starts when the runner is ready to start it (SEAT-003), so what a start loads counts. CommonJS and one
 // chunk for what every start needs load faster than linked modules; the agent's protocol is a chunk of its own, loaded while
@@ -28,19 +28,27 @@ const callLater = {
   }
 }
 
-export default defineConfig({
-  entry: { "tackroom-seat": "src/main.ts" },
+const program = (entry: Readonly<Record<string, string>>): UserConfig => ({
+  entry,
   outDir: "dist/bin",
   format: "cjs",
   platform: "node",
   target: "node22.19",
-  clean: true,
+  clean: false,
   dts: false,
   sourcemap: false,
   minify: true,
   treeshake: true,
   outExtensions: () => ({ js: ".cjs" }),
   outputOptions: { dynamicImportInCjs: false },
-  plugins: [callLater],
-  deps: { alwaysBundle: [/.*/], onlyBundle: false }
+  // The pseudo-terminal is a native module, and a peer that the checks alone need.
+  deps: { alwaysBundle: [/.*/], neverBundle: ["@lydell/node-pty"], onlyBundle: false }
 })
+
+export default defineConfig([
+  { ...program({ "tackroom-seat": "src/main.ts" }), clean: true, plugins: [callLater] },
+  program({ "tackroom-conformance": "src/conformance/cli.ts" }),
+  // What the checks start: the agent of a case, and the reference of the self-test.
+  program({ "conformance-runner-agent": "src/conformance/runner/agent/main.ts" }),
+  program({ "conformance-runner-reference": "src/conformance/runner/reference/main.ts" })
+])

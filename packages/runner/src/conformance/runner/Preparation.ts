@@ -1,6 +1,6 @@
 /** Reads what a run of this family was told, and makes its checks. */
 import { Effect } from "effect"
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import { type Family, Usage } from "../Family.ts"
 import { available } from "../peer/Pty.ts"
@@ -24,6 +24,12 @@ const closing: ReadonlyArray<string> = [
   "  - after a resume the conversation of before is back; one that does not exist is refused, and not replaced"
 ]
 
+/** Cases run in folders of their own: a word that is the path of a file from here is that file there too. */
+const wherever =
+  (cwd: string) =>
+  (word: string): string =>
+    word.includes("/") && existsSync(resolve(cwd, word)) ? resolve(cwd, word) : word
+
 export const prepare: Family["prepare"] = Effect.fn("RunnerFamily.prepare")(function* (run, place) {
   const { "agent-name": agentName, harness = "fake", preset: presetPath } = run.flags
   if (!harnessName.test(harness)) return yield* new Usage({ message: "--harness is the name of a preset" })
@@ -42,8 +48,7 @@ export const prepare: Family["prepare"] = Effect.fn("RunnerFamily.prepare")(func
         })
   yield* available
   const configuration: Configuration = {
-    // Cases run in folders of their own.
-    command: run.command.map((word) => (/^\.{1,2}\//u.test(word) ? resolve(place.cwd, word) : word)),
+    command: run.command.map(wherever(place.cwd)),
     agentName,
     harness,
     preset,

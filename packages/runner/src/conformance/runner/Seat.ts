@@ -85,7 +85,9 @@ export interface Seat extends Usual {
   readonly send: (text: string) => Effect.Effect<void>
   readonly pause: (ms: number) => Effect.Effect<void>
 
-  /** The runner is ready: the agent has opened its conversation. */
+  /** The agent was asked to open its conversation. */
+  readonly called: Effect.Effect<void, Broken>
+  /** The same, and the pane takes messages. */
   readonly opened: Effect.Effect<void, Broken>
   readonly prompt: (number: number, seconds?: number) => Effect.Effect<Agent.Received, Broken>
   /** Sends a message and waits until the agent has it as a prompt. */
@@ -255,6 +257,14 @@ export const open = Effect.fn("Seat.open")(function* (
   const prompt: Seat["prompt"] = (number, seconds = 5) =>
     orEnded(`prompt ${number} at the agent`, () => agent.received("session/prompt")[number - 1], seconds)
 
+  const called = Effect.asVoid(
+    orEnded(
+      "the agent's conversation",
+      () => agent.received().find(({ method }) => /^session\/(?:new|load|resume)$/u.test(method)),
+      20
+    )
+  )
+
   const update = (content: JsonObject): void =>
     agent.send({ method: "session/update", params: { sessionId: nativeRef, update: content } })
 
@@ -288,15 +298,16 @@ export const open = Effect.fn("Seat.open")(function* (
     enter,
     send,
     pause,
-    opened: Effect.gen(function* () {
-      yield* orEnded(
-        "the agent's conversation",
-        () => agent.received().find(({ method }) => /^session\/(?:new|load|resume)$/u.test(method)),
-        20
-      )
-      if (pty !== undefined)
-        yield* until("bracketed paste in the pane", () => bytesOf().includes("\u001b[?2004h") || undefined, 10)
-    }),
+    called,
+    opened:
+      pty === undefined
+        ? called
+        : Effect.andThen(
+            called,
+            Effect.asVoid(
+              until("bracketed paste in the pane", () => bytesOf().includes("\u001b[?2004h") || undefined, 10)
+            )
+          ),
     prompt,
     turn: (text) =>
       Effect.gen(function* () {

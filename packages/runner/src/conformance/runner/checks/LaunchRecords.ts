@@ -47,7 +47,7 @@ export const launchRecords: ReadonlyArray<RunnerCheck> = [
     run: (open) =>
       Effect.gen(function* () {
         const seat = yield* open({ agent: { "session/new": () => undefined } })
-        yield* seat.opened
+        yield* seat.called
         yield* seat.never("a launch record was there before the conversation", () => seat.record(), 2)
         const [asked] = seat.agent.received("session/new")
         seat.agent.reply(asked?.id, { sessionId: seat.nativeRef })
@@ -64,7 +64,7 @@ export const launchRecords: ReadonlyArray<RunnerCheck> = [
         const seat = yield* open({
           agent: { "session/new": (received, agent) => agent.fail(received.id, -32_000, "no room for a conversation") }
         })
-        yield* seat.opened
+        yield* seat.called
         // A runner may end or stay; either way it has had its time to write.
         yield* seat.until("the runner's end", () => seat.record()?.["nativeRef"] ?? seat.ended(), 3).pipe(Effect.ignore)
         yield* demand(seat.record()?.["nativeRef"] === undefined, "the record names a conversation that never was")
@@ -92,7 +92,7 @@ export const launchRecords: ReadonlyArray<RunnerCheck> = [
     run: (open) =>
       Effect.gen(function* () {
         const seat = yield* open({ agent: { "session/new": () => undefined } })
-        yield* seat.opened
+        yield* seat.called
         const path = join(seat.launchFolder, "result.json")
         const [asked] = seat.agent.received("session/new")
         seat.agent.reply(asked?.id, { sessionId: seat.nativeRef })

@@ -63,11 +63,6 @@ export const permissionLife: ReadonlyArray<RunnerCheck> = [
         seat.finish(turn)
         yield* seat.stopped(turn.at)
         ask.settle(answered)
-        yield* demand(
-          !seat.agent.answersTo(1).some(({ message }) => outcomeOf(message) === "selected yes-once"),
-          "an answer was delivered after the turn's end"
-        )
-        const before = seat.agent.answersTo(1).length
         const second = yield* seat.turn("and another question")
         seat.ask(2)
         const next = yield* seat.until("the second ask at the rig", () => seat.rig.asks[1])
@@ -78,7 +73,11 @@ export const permissionLife: ReadonlyArray<RunnerCheck> = [
         yield* demand(outcome === "selected no-once", `the next request got ${outcome}`)
         seat.finish(second)
         yield* seat.stopped(second.at)
-        yield* demand(seat.agent.answersTo(1).length === before, "the old request was answered again")
+        yield* demand(seat.agent.answersTo(1).length <= 1, "the old request was answered again")
+        yield* demand(
+          !seat.agent.answersTo(1).some(({ message }) => outcomeOf(message) === "selected yes-once"),
+          "an answer was delivered after the turn's end"
+        )
         yield* demand(seat.agent.answersTo(2).length === 1, "the next request was answered twice")
       })
   },
