@@ -37,10 +37,8 @@ export const holders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "packages/sdk/src/store/sqlite/",
     "packages/host/src/state/",
     "packages/host/src/catalog/",
-    "packages/server/src/database/",
-    "packages/server/src/rig/Home.ts"
+    "packages/server/src/rig/"
   ],
-  yaml: ["packages/server/src/rig/"],
   "@agentclientprotocol/sdk": [
     "packages/sdk/src/harness/acp/",
     "packages/host/src/faces/acp/",

@@ -26,6 +26,5 @@ export {
   readLinuxStat,
   startTime
 } from "./StartTime.ts"
-export { type Machine, stateHome } from "./StateHome.ts"
 export { stderrKeptBytes, stderrTailBytes } from "./StderrTail.ts"
 export * from "./StdoutGuard.ts"
