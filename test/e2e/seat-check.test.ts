@@ -10,6 +10,10 @@ import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { checkPreset, refusalReactions, reactionTo } from "@tackroom/protocol/seat"
+import { parse } from "effect/encoding/Yaml"
+import { readPreset } from "../../packages/runner/src/conformance/runner/Preset.ts"
+import * as Rows from "../../packages/runner/src/conformance/runner/checks/PermissionRows.ts"
 import { root } from "./architecture/Sources.ts"
 
 const program = (name: string, source: string): string => {
@@ -75,5 +79,60 @@ describe("tackroom-seat", () => {
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
+  })
+})
+
+/** The check shares nothing with the codecs of protocol, so that no mistake is made twice. Here both must agree. */
+describe("what the runner check takes for right", () => {
+  const base = ["format: 1", "name: otter", "command: otter-seat", "runner: true", "launch_result: true"]
+  const changes: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+    ["nothing", []],
+    ["another format", ["format: 2"]],
+    ["a format of another type", ['format: "1"']],
+    ["another name", ["name: badger"]],
+    ["no name", ["name: -otter"]],
+    ["a command as a list", ["command: [otter-seat, --fast]"]],
+    ["an empty command", ['command: ""']],
+    ["an empty list", ["command: []"]],
+    ["a command with a number", ["command: [otter, 1]"]],
+    ["no launch_result", ["launch_result: false"]],
+    ["a plain preset that resumes", ["runner: false", "launch_result: false", "resume: true"]],
+    ["a switch that is text", ["resume: on"]],
+    ["all switches", ["resume: true", "first_input: true", "passes_model: true"]],
+    ["names_conversation beside runner", ["names_conversation: true"]],
+    ["names_conversation off", ["names_conversation: false"]],
+    ["limits that are text", ["limits: none"]],
+    ["no limits at all", ["limits: []"]],
+    ["a limit without words", ['limits: [""]']],
+    ["a long limit", [`limits: ["${"x".repeat(501)}"]`]],
+    ["many limits", [`limits: [${Array.from({ length: 51 }, () => "x").join(", ")}]`]],
+    ["a maintainer", ["maintainer: somebody"]],
+    ["a maintainer without a name", ['maintainer: ""']],
+    ["an unknown key", ["colour: green"]],
+    ["a key nearly known", ["runer: true"]]
+  ]
+  const text = (lines: ReadonlyArray<string>): string => {
+    const changed = new Set(lines.map((line) => line.split(":")[0]))
+    return [...base.filter((line) => !changed.has(line.split(":")[0])), ...lines, ""].join("\n")
+  }
+
+  for (const [name, lines] of changes) {
+    it(`a preset with ${name} is judged as protocol judges it`, () => {
+      const errors = checkPreset(parse(text(lines)), "otter").problems.filter(({ severity }) => severity === "error")
+      const { problems } = readPreset(text(lines), "otter.yaml")
+      assert.strictEqual(problems.length > 0, errors.length > 0, JSON.stringify({ problems, errors }))
+    })
+  }
+
+  it("refusals of a permission request mean what protocol says they mean", () => {
+    const { denied, maybeLive, notCurrent, revoked, unlisted, unsupported } = Rows
+    const meant = { cancelled: "cancel", held: "refuse_and_hold", permitted: "permit" } as const
+    const rows = [denied, unsupported, ...notCurrent, revoked, ...maybeLive, ...unlisted]
+    const codes = rows.map((row) => [row.name.split(" ").slice(1).join(" "), meant[row.meant]] as const)
+    for (const [code, reaction] of codes) assert.strictEqual(reactionTo(code), reaction, code)
+    assert.includeMembers(
+      codes.map(([code]) => code),
+      Object.keys(refusalReactions)
+    )
   })
 })

@@ -1,6 +1,6 @@
 /** What the tests of the kit share: where its programs are, a run of the command, checks made by hand. */
 import { Effect } from "effect"
-import { spawn } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import type { Check, Stop } from "../../src/conformance/Check.ts"
 import { conformance as command } from "../../src/conformance/Conformance.ts"
@@ -50,7 +50,11 @@ export const asked = async (args: ReadonlyArray<string>): Promise<Ran> => {
 }
 
 /** Runs the command as a person does. */
-export const conformance = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Promise<Ran> =>
+export const conformance = (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {},
+  meanwhile: (child: ChildProcess) => void = () => undefined
+): Promise<Ran> =>
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [cli, ...args], {
       stdio: ["ignore", "pipe", "pipe"],
@@ -64,6 +68,7 @@ export const conformance = (args: ReadonlyArray<string>, env: Readonly<Record<st
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       error += text
     })
+    meanwhile(child)
     child.once("error", reject)
     child.once("close", (code) => resolve({ code, out, error }))
   })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { isLiving } from "../../src/conformance/peer/Living.ts"
@@ -119,6 +119,32 @@ registerHooks({ resolve: (name, context, next) => {
         readFileSync(join(temporary, kept, "rig/launch", launchIn(temporary, kept), "result.json"), "utf8"),
         "nativeRef"
       )
+    }))
+
+  it("ends in order on a signal: no case, no program is left [CHK-300]", () =>
+    withFolder(async (folder) => {
+      const pids = join(folder, "pids")
+      const [node = "", program = ""] = reference()
+      const runner = join(folder, "runner.sh")
+      writeFileSync(runner, `#!/bin/sh\necho $$ >> "${pids}"\nexec "${node}" "${program}" -- "$1"\n`, { mode: 0o755 })
+      const temporary = join(folder, "tmp")
+      mkdirSync(temporary)
+      const started = new Promise<void>((resolve) => {
+        const watcher = watch(folder, () => {
+          if (!existsSync(pids)) return
+          watcher.close()
+          resolve()
+        })
+      })
+      const running = conformance(
+        ["runner", "--only", "CHK-132", "--", runner, "{agent}"],
+        { TMPDIR: temporary },
+        (child) => void started.then(() => child.kill("SIGINT"))
+      )
+      const ran = await running
+      assert.strictEqual(ran.code, 130, ran.out + ran.error)
+      assert.deepStrictEqual(casesIn(temporary), [])
+      for (const pid of readFileSync(pids, "utf8").trim().split("\n")) assert.isFalse(isLiving(Number(pid)))
     }))
 
   it("ends what a case left and says so [CHK-300]", () =>

@@ -80,8 +80,9 @@ describe("a preset under check", () => {
 
   it("is told everything that is wrong with it", () => {
     const wrong =
-      "format: 2\nname: other\ncommand: []\nrunner: true\nnames_conversation: true\nlimits: none\nresume: on\n"
+      "format: 2\nname: other\ncommand: []\nrunner: true\nnames_conversation: true\nlimits: none\nresume: on\nmaintaner: me\n"
     assert.deepStrictEqual(readPreset(wrong, "otter.yaml").problems, [
+      "maintaner is no key, maintainer is",
       "format is not 1",
       "name is other, the file is otter.yaml",
       "command is neither a program nor a list of words",

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { existsSync, readFileSync } from "node:fs"
 import { basename, resolve } from "node:path"
+import { kitFailed } from "../Check.ts"
 import { type Family, Usage } from "../Family.ts"
 import { available } from "../peer/Pty.ts"
 import { runnerChecks } from "./Checks.ts"
@@ -46,6 +47,9 @@ export const prepare: Family["prepare"] = Effect.fn("RunnerFamily.prepare")(func
           try: () => readPreset(readFileSync(resolve(place.cwd, presetPath), "utf8"), basename(presetPath)),
           catch: () => new Usage({ message: `--preset: ${presetPath} cannot be read` })
         })
+  if (process.platform === "win32") {
+    return yield* kitFailed("runners are checked on a POSIX system: their panes are those of tmux")
+  }
   yield* available
   const configuration: Configuration = {
     command: run.command.map(wherever(place.cwd)),

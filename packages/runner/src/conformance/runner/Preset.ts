@@ -21,8 +21,31 @@ const isText = (value: Json | undefined, most: number): boolean =>
 const isWords = (value: Json | undefined): boolean =>
   isList(value) && value.length > 0 && value.every((word) => typeof word === "string" && word !== "")
 
+const keys = ["format", "name", "command", "maintainer", ...booleans, "limits", "tackroom"]
+
+/** Letters to put in, take out or change. */
+const distance = (left: string, right: string): number => {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (const [above, letter] of [...left].entries()) {
+    const next = [above + 1]
+    for (const [index, other] of [...right].entries()) {
+      const change = (row[index] ?? 0) + (letter === other ? 0 : 1)
+      next.push(Math.min(change, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}
+
+/** An unknown key has no effect; one that is nearly a known one was meant to have it. */
+const misspelt = (preset: JsonObject): ReadonlyArray<string> =>
+  Object.keys(preset).flatMap((key) => {
+    const near = keys.includes(key) ? undefined : keys.find((known) => distance(key, known) <= 2)
+    return near === undefined ? [] : [`${key} is no key, ${near} is`]
+  })
+
 const problemsOf = (preset: JsonObject, fileName: string): ReadonlyArray<string> => {
-  const problems: Array<string> = []
+  const problems: Array<string> = [...misspelt(preset)]
   const { command, format, limits, maintainer, name } = preset
   if (format !== 1) problems.push("format is not 1")
   if (typeof name !== "string" || !/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/u.test(name))

@@ -315,9 +315,8 @@ export const open = Effect.fn("Seat.open")(function* (
         yield* send(text)
         const received = yield* prompt(number)
         const got = promptText(received)
-        if (got !== text)
-          return yield* Effect.fail(broken(`prompt ${number} is ${short(got)}, sent was ${short(text)}`))
-        if (received.id === undefined) return yield* Effect.fail(broken("the prompt is no request: it has no id"))
+        if (got !== text) return yield* broken(`prompt ${number} is ${short(got)}, sent was ${short(text)}`)
+        if (received.id === undefined) return yield* broken("the prompt is no request: it has no id")
         return { number, id: received.id, at: received.frame.at }
       }),
     finish: (turn, reason = "end_turn") => agent.reply(turn.id, { stopReason: reason }),

@@ -113,7 +113,7 @@ export const cancelChecks: ReadonlyArray<RunnerCheck> = [
         yield* seat.type("\u0003")
         yield* another(seat)
         const [cancel] = cancels(seat)
-        if (cancel !== undefined) return yield* Effect.fail(broken("session/cancel was sent without a turn"))
+        if (cancel !== undefined) return yield* broken("session/cancel was sent without a turn")
       })
   },
   {

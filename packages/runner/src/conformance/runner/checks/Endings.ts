@@ -12,7 +12,7 @@ const gone = (name: string, pid: number, seconds: number) =>
   Effect.gen(function* () {
     const until = performance.now() + seconds * 1_000
     while (isLiving(pid)) {
-      if (performance.now() > until) return yield* Effect.fail(broken(`${name} (process ${pid}) is still there`))
+      if (performance.now() > until) return yield* broken(`${name} (process ${pid}) is still there`)
       yield* Effect.sleep(20)
     }
   })

@@ -22,7 +22,7 @@ const expectPrompts = (seat: Seat, texts: ReadonlyArray<string>, seconds = 5) =>
       const got = promptText(prompt)
       if (got !== text) {
         const lengths = `${got?.length ?? 0} instead of ${text.length} characters`
-        return yield* Effect.fail(broken(`prompt ${number} is ${short(got)}, sent was ${short(text)} (${lengths})`))
+        return yield* broken(`prompt ${number} is ${short(got)}, sent was ${short(text)} (${lengths})`)
       }
       seat.agent.reply(prompt.id, { stopReason: "end_turn" })
     }

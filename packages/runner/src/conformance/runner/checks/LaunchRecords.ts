@@ -114,7 +114,7 @@ export const launchRecords: ReadonlyArray<RunnerCheck> = [
           look()
           return Effect.sync(() => clearImmediate(timer))
         })
-        if (torn !== undefined) return yield* Effect.fail(broken(`half a record was there: ${JSON.stringify(torn)}`))
+        if (torn !== undefined) return yield* broken(`half a record was there: ${JSON.stringify(torn)}`)
         yield* seat.until("the launch record", () => seat.record())
       })
   },

@@ -62,7 +62,7 @@ export const livenessChecks: ReadonlyArray<RunnerCheck> = [
         // The shortest livenessSeconds is 5: a shorter watch would not see that beats are too rare.
         yield* seat.pass(Math.max(40, 6_000 / seat.named(1)))
         const beats = seat.posts(turn.at).filter(isBeat)
-        if (beats.length === 0) return yield* Effect.fail(skipped("not_declared"))
+        if (beats.length === 0) return yield* skipped("not_declared")
         for (const beat of beats) {
           yield* demand(
             idText(beat.body["turnId"]) === "1" &&
@@ -105,7 +105,7 @@ export const livenessChecks: ReadonlyArray<RunnerCheck> = [
             seat.named(40) / 1_000
           )
           .pipe(Effect.orElseSucceed(() => "none" as const))
-        if (first === "none") return yield* Effect.fail(skipped("not_declared"))
+        if (first === "none") return yield* skipped("not_declared")
         // Half as long again as it takes from the accepted post to the first beat: one would have come.
         const span = ((first.at - turn.at) * 1.5) / seat.named(1)
         const after = (what: string, from: number) =>
@@ -148,12 +148,12 @@ export const livenessChecks: ReadonlyArray<RunnerCheck> = [
         )
         yield* Effect.all([watched, unbroken], { concurrency: 2 })
         const beats = idle.posts(began).filter(isHeartbeat)
-        if (beats.length === 0) return yield* Effect.fail(skipped("not_declared"))
+        if (beats.length === 0) return yield* skipped("not_declared")
         const seconds = Math.min(...beats.map(liveness))
         const first = beats[0]?.at ?? began
         const gap = longestGap(first, idle.timeline.now(), beats)
         if (gap > 2_000 * seconds + slackMs) {
-          return yield* Effect.fail(broken(`livenessSeconds is ${seconds}, and ${(gap / 1_000).toFixed(1)} s passed`))
+          return yield* broken(`livenessSeconds is ${seconds}, and ${(gap / 1_000).toFixed(1)} s passed`)
         }
       })
   }

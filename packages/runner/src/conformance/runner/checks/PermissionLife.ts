@@ -216,7 +216,7 @@ export const permissionLife: ReadonlyArray<RunnerCheck> = [
         const frame = yield* seat.until("an answer to an unknown request", () => seat.agent.answerTo("odd"))
         const error = frame.message?.["error"]
         const code = typeof error === "object" && error !== null && "code" in error ? error["code"] : undefined
-        if (code !== -32_601) return yield* Effect.fail(broken(`the answer is ${frame.text}`))
+        if (code !== -32_601) return yield* broken(`the answer is ${frame.text}`)
         seat.agent.send({ method: "case/unheard_of_notice", params: {} })
         seat.finish(turn)
         yield* seat.stopped(turn.at)

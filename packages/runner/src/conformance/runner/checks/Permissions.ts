@@ -2,49 +2,25 @@
 import { Effect } from "effect"
 import { broken, type Broken } from "../../Check.ts"
 import type { RpcId } from "../agent/Agent.ts"
-import { idText, isObject, sameJson, type JsonObject } from "../Json.ts"
-import { answer, type Ask, type Reply, refusal, reset } from "../rig/Rig.ts"
+import { idText, isObject, sameJson } from "../Json.ts"
+import { answer, type Ask, refusal, reset } from "../rig/Rig.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
 import { isAttention } from "../PostKinds.ts"
 import { type Seat, type Turn, usualOptions } from "../Seat.ts"
 import { nodeId, sessionName } from "../SeatEnvironment.ts"
+import {
+  denied,
+  endsPosting,
+  maybeLive,
+  notCurrent,
+  refusedRow,
+  revoked,
+  type Row,
+  unlisted,
+  unsupported
+} from "./PermissionRows.ts"
 
 const reject = [{ optionId: "no-once", name: "Reject", kind: "reject_once" }]
-
-/** What an answer of the rig must come to. */
-type Meant = "cancelled" | "held" | "permitted"
-
-interface Row {
-  readonly name: string
-  readonly reply: Reply
-  readonly meant: Meant
-}
-
-/** After one of these a runner may post no more: its grant speaks for nobody. Such rows come last. */
-const endsPosting = /^\d+ activity_grant_(?:wrong_seat|stale|revoked)$/u
-
-const row = (status: number, code: string, meant: Meant): Row => ({
-  name: `${status} ${code}`,
-  reply: refusal(status, code),
-  meant
-})
-
-const denied = row(409, "denied_by_seat", "held")
-const unsupported = row(422, "options_unsupported", "held")
-const notCurrent = [
-  row(409, "stale_generation", "cancelled"),
-  row(403, "activity_grant_wrong_seat", "cancelled"),
-  row(409, "activity_grant_stale", "cancelled")
-]
-const revoked = row(401, "activity_grant_revoked", "permitted")
-const maybeLive = [row(409, "activity_grant_pending", "permitted"), row(409, "duplicate_request", "permitted")]
-const unlisted = [
-  row(404, "not_found", "permitted"),
-  row(418, "teapot", "permitted"),
-  row(500, "internal", "permitted"),
-  row(409, "a_code_nobody_listed", "permitted"),
-  { name: "200 without sense", reply: answer(200, { ok: true, state: "thoughtful" }), meant: "permitted" } satisfies Row
-]
 
 const opened = (open: Open) =>
   Effect.gen(function* () {
@@ -115,12 +91,6 @@ const atSubmit = (open: Open, rows: ReadonlyArray<Row>) =>
     }
     return seat
   })
-
-const refusedRow = (state: JsonObject, name: string): Row => ({
-  name,
-  reply: answer(200, { ok: true, askId: "ask", ...state }),
-  meant: "cancelled"
-})
 
 const newestAsk = (seat: Seat, count: number): Effect.Effect<Ask, Broken> =>
   seat.until("the ask at the rig", () => seat.rig.asks[count - 1])

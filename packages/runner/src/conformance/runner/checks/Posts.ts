@@ -88,11 +88,10 @@ export const posts: ReadonlyArray<RunnerCheck> = [
         yield* busyTurn(seat, "one of everything")
         for (const post of seat.posts()) {
           const fault = faultOf(seat, post.body)
-          if (fault !== undefined) return yield* Effect.fail(broken(`a post ${fault}: ${post.text}`))
+          if (fault !== undefined) return yield* broken(`a post ${fault}: ${post.text}`)
         }
         const [stray] = seat.seen("stray")
-        if (stray !== undefined)
-          return yield* Effect.fail(broken(`a request that the wire does not have: ${stray.text}`))
+        if (stray !== undefined) return yield* broken(`a request that the wire does not have: ${stray.text}`)
       })
   },
   {

@@ -12,10 +12,10 @@ export const presets: ReadonlyArray<RunnerCheck> = [
     rules: [],
     run: (_open, { preset }) =>
       Effect.gen(function* () {
-        if (preset === undefined) return yield* Effect.fail(skipped("not_declared"))
+        if (preset === undefined) return yield* skipped("not_declared")
         const missing = ["runner", "launch_result"].filter((field) => preset.declared[field] !== true)
         const problems = [...preset.problems, ...missing.map((field) => `${field} is not declared`)]
-        if (problems.length > 0) return yield* Effect.fail(broken(`the preset: ${problems.join("; ")}`))
+        if (problems.length > 0) return yield* broken(`the preset: ${problems.join("; ")}`)
       })
   },
   {
@@ -25,9 +25,9 @@ export const presets: ReadonlyArray<RunnerCheck> = [
     rules: [],
     run: (_open, { preset }) =>
       Effect.gen(function* () {
-        if (preset === undefined) return yield* Effect.fail(skipped("not_declared"))
+        if (preset === undefined) return yield* skipped("not_declared")
         const { limits } = preset.declared
-        if (!isList(limits) || limits.length === 0) return yield* Effect.fail(broken("the preset has no limits"))
+        if (!isList(limits) || limits.length === 0) return yield* broken("the preset has no limits")
       })
   }
 ]

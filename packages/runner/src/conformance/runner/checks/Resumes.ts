@@ -62,7 +62,7 @@ const by =
     Effect.gen(function* () {
       const seat = yield* resume(open, { capabilities })
       const called = yield* seat.until("a call that reopens", () => reopens(seat)[0] ?? seat.ended(), 10)
-      if (!("method" in called)) return yield* Effect.fail(broken("the runner ended without a call that reopens"))
+      if (!("method" in called)) return yield* broken("the runner ended without a call that reopens")
       yield* demand(
         called.method === method,
         `${called.method} was called, advertised is ${method} alone (not ${other})`

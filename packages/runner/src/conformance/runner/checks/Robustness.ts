@@ -18,7 +18,7 @@ export const robustness: ReadonlyArray<RunnerCheck> = [
         seat.finish(turn)
         yield* seat.stopped(turn.at)
         for (const [name, value] of Object.entries(started.env)) {
-          if (value.includes(seat.token)) return yield* Effect.fail(broken(`the agent has the token in ${name}`))
+          if (value.includes(seat.token)) return yield* broken(`the agent has the token in ${name}`)
         }
         yield* demand(!started.argv.join(" ").includes(seat.token), "the agent has the token in its arguments")
         yield* demand(!seat.output().includes(seat.token), "the pane shows the token")

@@ -23,7 +23,7 @@ const restored = (seat: Seat, how: string) =>
     yield* seat.until(`the runner's end after ${how}`, () => seat.ended(), 15)
     yield* demand(seat.output().includes("\u001b[?2004l"), `bracketed paste was not turned off after ${how}`)
     const now = mode(seat)
-    if (now === undefined) return yield* Effect.fail(skipped("platform"))
+    if (now === undefined) return yield* skipped("platform")
     yield* demand(now.canonical && now.echo && now.signals && now.crToLf, `the terminal is still raw after ${how}`)
   })
 
@@ -38,7 +38,7 @@ export const terminal: ReadonlyArray<RunnerCheck> = [
         const seat = yield* open({ agent: { initialize: () => undefined } })
         yield* seat.until("ESC[?2004h in the pane", () => seat.output().includes("\u001b[?2004h") || undefined, 2)
         const now = mode(seat)
-        if (now === undefined) return yield* Effect.fail(skipped("platform"))
+        if (now === undefined) return yield* skipped("platform")
         yield* demand(isRaw(now), `the terminal is not raw: ${JSON.stringify(now)}`)
       })
   },
@@ -80,7 +80,7 @@ export const terminal: ReadonlyArray<RunnerCheck> = [
         const shown = seat.shown(since)
         for (const [name, pattern] of menus) {
           const found = pattern.exec(shown)
-          if (found !== null) return yield* Effect.fail(broken(`the pane shows ${name}: ${JSON.stringify(found[0])}`))
+          if (found !== null) return yield* broken(`the pane shows ${name}: ${JSON.stringify(found[0])}`)
         }
       })
   }
