@@ -37,8 +37,10 @@ export const holders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "packages/sdk/src/store/sqlite/",
     "packages/host/src/state/",
     "packages/host/src/catalog/",
-    "packages/server/src/rig/"
+    "packages/server/src/database/",
+    "packages/server/src/rig/Home.ts"
   ],
+  yaml: ["packages/server/src/rig/"],
   "@agentclientprotocol/sdk": [
     "packages/sdk/src/harness/acp/",
     "packages/host/src/faces/acp/",

@@ -3,7 +3,8 @@ import { builtIns, companions, later, parseCommand } from "../../src/command/Com
 import { helpText } from "../../src/command/Help.ts"
 import { editDistance as distance } from "@tackroom/protocol/text"
 import { suggest } from "../../src/command/Suggestion.ts"
-import { hostState, stateHome } from "../../src/command/StateHome.ts"
+import { stateHome } from "@tackroom/sdk/process"
+import { hostState } from "../../src/command/StateHome.ts"
 
 describe("the command line", () => {
   it("each built-in name is its own subcommand with its own help [D-18]", () => {

@@ -60,6 +60,9 @@ const isMessage = (value: unknown): value is AnyMessage =>
 
 const sampleBytes = 200
 
+/** How long after the agent's exit its pipe is read for what it wrote before. */
+const lastWordsMs = 50
+
 /** Gives the SDK's own tasks their turn, so that what a message caused has happened before the next one. */
 const afterTasks = Effect.callback<void>((resume) => {
   const handle = setImmediate(() => resume(Effect.void))
@@ -142,8 +145,10 @@ export const connect = (child: Child, listener: AcpListener): Effect.Effect<AcpC
       // An agent that prints a banner for ever is its own problem; its messages are still messages.
       maxBadLines: Number.POSITIVE_INFINITY,
       onBad: (line) => Effect.sync(() => listener.badLine(line))
-    }).pipe(Stream.runForEach(take), Effect.ignore, Effect.andThen(Deferred.succeed(ended, undefined)))
-    yield* Effect.forkScoped(read)
+    }).pipe(Stream.runForEach(take), Effect.ignore)
+    // A process that the agent left behind may hold the pipe open for ever.
+    const exited = Effect.andThen(child.exit, Effect.sleep(lastWordsMs))
+    yield* Effect.forkScoped(Effect.andThen(Effect.raceFirst(read, exited), Deferred.succeed(ended, undefined)))
     yield* Effect.addFinalizer(() => Effect.sync(() => connection.close()))
 
     const closed = Deferred.await(ended)

@@ -10,7 +10,7 @@ Flags:
   --harness NAME          The preset's name in records and posts (default:
                           OPENRIG_RUNTIME)
   --agent-command "CMD"   The agent: words and quotes, without a shell
-  --preset FILE           Take what is not given here from a preset's key tackroom
+  --preset FILE           What is not given here, from a preset's tackroom key
   --env NAME              Pass this variable to the agent; may be repeated
   --auth METHOD           Authenticate with this method before opening
   --model-env NAME        Where OPENRIG_MODEL goes: a variable,

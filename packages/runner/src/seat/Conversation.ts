@@ -31,6 +31,7 @@ export interface Conversation {
   readonly reopening: () => void
   /** Gives prompts to the agent from now on; completes never. */
   readonly open: (agent: OpenAgent) => Effect.Effect<never>
+  readonly isOpen: () => boolean
   readonly isInTurn: () => boolean
   /** No new prompt; cancels the turn that runs. */
   readonly stop: () => void
@@ -252,6 +253,7 @@ export const makeConversation = (options: {
             yield* runTurn(text, opened)
           }
         }),
+      isOpen: () => agent !== undefined,
       isInTurn: () => turn !== undefined,
       stop: () => {
         if (stopped) return

@@ -53,6 +53,8 @@ const cancelGraceMs = 500
 const flushMs = 1_500
 const silentOutputMs = 5_000
 const paneFlushMs = 300
+/** For what the agent's last message caused, when its exit follows at once. */
+const settlingMs = 20
 const shownBadLines = 3
 
 const readText = (file: string): string | undefined =>
@@ -271,6 +273,7 @@ const sit = (parts: Parts): Effect.Effect<number, never, Scope.Scope> =>
         badLine: ({ bytes, sample }) => sayBadLine(badLine(bytes, sample))
       })
       yield* Effect.forkScoped(guarded(watchOutput(connection)))
+      yield* Effect.forkScoped(guarded(watchExit(connection)))
       if (resumeRef !== undefined) conversation.reopening()
       const { info, outcome } = yield* open(connection, {
         methods: agentMethods,
@@ -304,6 +307,15 @@ const sit = (parts: Parts): Effect.Effect<number, never, Scope.Scope> =>
         yield* child.terminate
       })
 
+    /** Before the conversation is open, the agent's exit is a failed opening and ends the seat as such. */
+    const watchExit = (connection: AcpConnection): Effect.Effect<void> =>
+      Effect.gen(function* () {
+        const exit = yield* child.exit
+        yield* connection.closed
+        yield* Effect.sleep(settlingMs)
+        if (conversation.isOpen()) end({ _tag: "AgentEnded", exit, betweenTurns: !conversation.isInTurn() })
+      })
+
     const life = yield* Effect.forkScoped(guarded(converse))
     yield* Effect.forkScoped(
       guarded(
@@ -316,18 +328,6 @@ const sit = (parts: Parts): Effect.Effect<number, never, Scope.Scope> =>
         )
       )
     )
-    yield* Effect.forkScoped(
-      guarded(
-        Effect.flatMap(child.exit, (exit) =>
-          Effect.andThen(
-            // What the agent wrote before its end may still end the turn.
-            Effect.sleep(lastWordsMs),
-            Effect.sync(() => end({ _tag: "AgentEnded", exit, betweenTurns: !conversation.isInTurn() }))
-          )
-        )
-      )
-    )
-
     /** The agent's process is gone: tell it, and send what is left to be sent. */
     const afterExit = (exit: ChildExit): Effect.Effect<void> =>
       Effect.suspend(() => {
@@ -350,6 +350,3 @@ const sit = (parts: Parts): Effect.Effect<number, never, Scope.Scope> =>
     yield* Fiber.interrupt(life)
     return codeOf(why)
   })
-
-/** How long the connection has, after the agent's exit, for what is still in the pipe. */
-const lastWordsMs = 60

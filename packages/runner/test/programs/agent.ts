@@ -51,6 +51,13 @@ const ask = async (work: Extract<AgentWork, { do: "ask" }>): Promise<void> => {
   }
 }
 
+const stubborn = `
+for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"]) process.on(signal, () => {})
+const socket = require("node:net").connect(Number(process.argv[1]), "127.0.0.1")
+socket.on("connect", () => socket.write(JSON.stringify({ told: "spawned", pid: process.pid }) + "\\n"))
+socket.on("error", () => {})
+setInterval(() => {}, 60000)`
+
 const work = (item: AgentWork): void => {
   switch (item.do) {
     case "reply":
@@ -79,22 +86,19 @@ const work = (item: AgentWork): void => {
     case "ignoreSignals":
       for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"] as const) process.on(signal, () => undefined)
       setInterval(() => undefined, 60_000)
-      process.removeAllListeners("disconnect")
       keepRunning = true
       tell({ told: "done" })
       break
-    case "spawn": {
-      const script =
-        "process.on('SIGTERM',()=>{});process.on('SIGHUP',()=>{});setInterval(()=>{},1000);console.log('up')"
-      const child = spawn(process.execPath, ["-e", script], {
+    case "spawn":
+      // It ignores what ends well-behaved programs, and tells the test of itself.
+      spawn(process.execPath, ["-e", stubborn, process.argv[2] ?? ""], {
         detached: item.apart,
-        stdio: ["ignore", "pipe", "ignore"]
-      })
-      child.stdout?.once("data", () => tell({ told: "spawned", pid: child.pid ?? 0 }))
+        stdio: "ignore"
+      }).unref()
       break
-    }
     case "exit":
-      process.exit(item.code)
+      // What the SDK was told to send before is sent.
+      setImmediate(() => setImmediate(() => process.stdout.write("", () => process.exit(item.code))))
   }
 }
 

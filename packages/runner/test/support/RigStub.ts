@@ -62,6 +62,8 @@ export class RigStub {
   onSubmit: Handler<Json> = (_, n) => ok({ askId: `ask_${n}`, created: true })
   onRead: Handler<string> = () => "hang"
   onWithdraw: Handler<string> = (askId) => ok({ askId, state: "withdrawn" })
+  /** Answers submits before their body is read. */
+  refuseEarly: Answer | undefined
   #server: Server
   #port = 0
   #inFlight = 0
@@ -119,6 +121,11 @@ export class RigStub {
 
   #make(): Server {
     return createServer((request, response) => {
+      if (this.refuseEarly !== undefined && request.url === requestsPath) {
+        response.writeHead(this.refuseEarly.status, { "content-type": "application/json", connection: "close" })
+        response.end(JSON.stringify(this.refuseEarly.body))
+        return
+      }
       const chunks: Array<Buffer> = []
       request.on("data", (chunk: Buffer) => chunks.push(chunk))
       request.on("end", () => void this.#take(request, Buffer.concat(chunks).toString("utf8"), response))

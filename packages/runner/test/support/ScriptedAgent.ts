@@ -22,6 +22,8 @@ export type AgentTold =
   | { readonly told: "notification"; readonly method: string; readonly params: unknown }
   | { readonly told: "answer"; readonly key: string; readonly result?: unknown; readonly error?: RpcError }
   | { readonly told: "spawned"; readonly pid: number }
+  /** The process with this pid is gone: its connection ended. */
+  | { readonly told: "gone"; readonly pid: number }
   | { readonly told: "done" }
 
 /** What the agent is to do. */
@@ -67,10 +69,13 @@ export class ScriptedAgent {
     this.#server = server
     this.#rules = { ...usual, ...rules }
     server.on("connection", (socket) => {
-      this.#socket = socket
+      let pid = 0
       socket.on("error", () => undefined)
+      socket.on("close", () => this.told.add({ told: "gone", pid }))
       onJsonLine(socket, (value) => {
         const told = value as AgentTold
+        if (told.told === "started") this.#socket = socket
+        if (told.told === "started" || told.told === "spawned") pid = told.pid
         this.told.add(told)
         if (told.told !== "request") return
         const answer = this.#rules[told.method]?.(told.params as never)
@@ -152,13 +157,19 @@ export class ScriptedAgent {
     )
   }
 
-  /** Starts a process that ignores TERM; its pid. */
-  async spawn(apart: boolean): Promise<number> {
+  /** Starts a process that ignores what ends others, in the agent's group or apart from it; its pid. */
+  async spawn(apart: boolean, n = 1): Promise<number> {
     this.do({ do: "spawn", apart })
-    const { pid } = await this.told.first(
+    const { pid } = await this.told.nth(
+      n,
       (told): told is Extract<AgentTold, { told: "spawned" }> => told.told === "spawned"
     )
     return pid
+  }
+
+  /** Completes when the process is gone. */
+  async gone(pid: number): Promise<void> {
+    await this.told.first((told) => told.told === "gone" && told.pid === pid)
   }
 
   close(): void {

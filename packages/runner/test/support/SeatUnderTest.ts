@@ -1,9 +1,10 @@
 /** The program `tackroom-seat` as it runs in a seat: in a pseudo-terminal or over pipes, with a rig and a scripted agent. */
-import { type ChildProcess, spawn as spawnProcess } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs"
+import { type ChildProcess, execFile, spawn as spawnProcess } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, readlinkSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { type IPty, spawn } from "@lydell/node-pty"
 import { onTestFinished } from "vitest"
 import { RigStub, seat, token } from "./RigStub.ts"
@@ -27,6 +28,8 @@ export interface SeatSetup {
   readonly rules?: Readonly<Record<string, Rule>>
   readonly agentArgs?: ReadonlyArray<string>
   readonly pipes?: boolean
+  /** Run it below a shell, which tells the terminal's mode before and after. */
+  readonly shell?: boolean
   /** The agent's command in place of the scripted agent. */
   readonly command?: ReadonlyArray<string>
   /** Makes files in the seat's folder; gives more variables. */
@@ -34,6 +37,9 @@ export interface SeatSetup {
   /** No variable of a rig at all. */
   readonly alone?: boolean
 }
+
+const modeWords = `tr ' ;' '\\n\\n' | grep -x -e '-\\{0,1\\}icanon' -e '-\\{0,1\\}echo' | tr '\\n' ' '`
+const tellingShell = `mode() { stty -a | ${modeWords}; }; echo before $(mode); "$@"; code=$?; echo after $code $(mode)`
 
 export interface SeatEnd {
   readonly code: number
@@ -85,8 +91,9 @@ export class SeatUnderTest {
     readonly args: ReadonlyArray<string>
     readonly env: Record<string, string>
     readonly pipes: boolean
+    readonly shell: boolean
   }) {
-    const { args, env, folder, pipes } = parts
+    const { args, env, folder, pipes, shell } = parts
     this.agent = parts.agent
     this.rig = parts.rig
     this.folder = folder
@@ -101,7 +108,10 @@ export class SeatUnderTest {
         child.on("close", (code, signal) => resolve({ code: code ?? -1, signal: signal ?? undefined }))
       )
     } else {
-      const pty = spawn(process.execPath, words, { cols: 200, rows: 50, cwd: folder, env })
+      const start = shell
+        ? ["/bin/sh", "-c", tellingShell, "sh", process.execPath, ...words]
+        : [process.execPath, ...words]
+      const pty = spawn(start[0] ?? "", start.slice(1), { cols: 200, rows: 50, cwd: folder, env })
       this.#pty = pty
       this.pid = pty.pid
       pty.onData((data) => this.screen.add(data))
@@ -134,6 +144,16 @@ export class SeatUnderTest {
   }
   signal(signal: NodeJS.Signals): void {
     process.kill(this.pid, signal)
+  }
+  /** The signal to the program below the shell. */
+  signalProgram(signal: NodeJS.Signals): void {
+    process.kill(Number(readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, "utf8").trim()), signal)
+  }
+  /** The mode of the terminal now. */
+  async mode(): Promise<string> {
+    const terminal = readlinkSync(`/proc/${this.pid}/fd/0`)
+    const { stdout } = await promisify(execFile)("/bin/sh", ["-c", `stty -a < ${terminal} | ${modeWords}`])
+    return stdout.trim()
   }
   get record(): unknown {
     return JSON.parse(readFileSync(join(this.folder, "result.json"), "utf8"))
@@ -183,7 +203,15 @@ export const startSeat = async (setup: SeatSetup = {}): Promise<SeatUnderTest> =
   )
   const command = setup.command ?? [...agent.command, ...(setup.agentArgs ?? [])]
   const args = [...(setup.alone === true ? ["--harness", "otter"] : []), ...(setup.flags ?? []), "--", ...command]
-  const under = new SeatUnderTest({ agent, rig, folder, args, env, pipes: setup.pipes ?? false })
+  const under = new SeatUnderTest({
+    agent,
+    rig,
+    folder,
+    args,
+    env,
+    pipes: setup.pipes ?? false,
+    shell: setup.shell ?? false
+  })
   onTestFinished(async () => {
     if (isAlive(under.pid)) under.signal("SIGKILL")
     await under.ended

@@ -26,5 +26,6 @@ export {
   readLinuxStat,
   startTime
 } from "./StartTime.ts"
+export { type Machine, stateHome } from "./StateHome.ts"
 export { stderrKeptBytes, stderrTailBytes } from "./StderrTail.ts"
 export * from "./StdoutGuard.ts"

@@ -1,0 +1,32 @@
+/** What a send may paste, how it is wrapped, and how it is found again in the pane (seat contract 9.5). Pure. */
+import { InvalidText, seatLimits, TextTooLarge } from "@tackroom/protocol/seat"
+import { headCodePoints } from "@tackroom/protocol/text"
+
+/** A control character that is neither TAB nor LF: ESC could end the paste early, 03 would cancel. */
+const refused = /(?![\t\n])\p{Cc}/u
+
+/** The text as it is pasted (CRLF is LF), or why it is not: where, in bytes. */
+export const pastable = (text: string): string | InvalidText | TextTooLarge => {
+  const plain = text.replaceAll("\r\n", "\n")
+  if (plain.trim() === "") return new InvalidText({ offset: 0, reason: "it is empty" })
+  if (Buffer.byteLength(plain) > seatLimits.promptBytes) return new TextTooLarge({ limit: seatLimits.promptBytes })
+  const at = plain.search(refused)
+  if (at < 0) return plain
+  const code = plain.charCodeAt(at).toString(16).toUpperCase().padStart(4, "0")
+  return new InvalidText({
+    offset: Buffer.byteLength(plain.slice(0, at)),
+    reason: `it holds the control character U+${code}`
+  })
+}
+
+/** A message between seats. `From` is what the caller says; it is no authentication (RIG-232). */
+export const envelope = (from: string, to: string, text: string): string =>
+  [`From: ${from}`, `To: ${to}`, "---", text, "---", `Reply: tackroom rig send ${from} "…"`].join("\n")
+
+/** The beginning of what was pasted, as a pane shows it. */
+export const needleOf = (text: string): string => headCodePoints(text.split("\n")[0] ?? "", 40).trim()
+
+export const count = (screen: string, needle: string): number => (needle === "" ? 0 : screen.split(needle).length - 1)
+
+export const evidenceNote =
+  "This is evidence of the pane only: it does not show that the agent received or did anything."
