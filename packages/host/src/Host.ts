@@ -44,6 +44,7 @@ import { harnessOf, type HostSession, type KeptDefinition } from "./runs/HostRow
 import * as HostRuntime from "./runs/HostRuntime.ts"
 import { hostStore } from "./runs/HostStore.ts"
 import { hostTables } from "./runs/HostTables.ts"
+import * as Offers from "./runs/Offers.ts"
 import * as Policy from "./runs/Policy.ts"
 import * as Resumption from "./runs/Resumption.ts"
 import { settleOps } from "./runs/RunEnding.ts"
@@ -85,6 +86,7 @@ export interface Host {
   readonly agents: Agents.Agents
   readonly sessions: Sessions.Sessions
   readonly runs: Runs.Runs
+  readonly offers: Offers.Offers
   /** Lets recovered turns go on; after `initialize` was answered (RUN-124). */
   readonly initialized: () => void
 }
@@ -317,6 +319,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       agents,
       sessions: made,
       runs,
+      offers: Offers.make(runtime),
       initialized: () => {
         providers.onChange(() => void fork(warmUp(providers)))
         fork(warmUp(providers))

@@ -9,7 +9,7 @@ import { loadPart } from "./CodeCache.ts"
 const load = (name: string, use: string): unknown =>
   loadPart({ file: path.join(import.meta.dirname, name), use, directory: getCompileCacheDir() })
 
-export const programs = async (use: "harness-stdio" | "run" | "serve") =>
+export const programs = async (use: "acp" | "harness-stdio" | "run" | "serve") =>
   load("host.cjs", use) as typeof import("../faces/Programs.ts")
 
 export const toolRunner = async () => load("tool-runner.cjs", "tool-runner") as typeof import("../tools/main.ts")

@@ -14,13 +14,11 @@ export interface BuiltIn {
 export const builtIns: ReadonlyArray<BuiltIn> = [
   { name: "run", summary: "Give one prompt to an agent and show its work" },
   { name: "serve", summary: "Serve one session to a driving program: JSON lines on stdio" },
+  { name: "acp", summary: "Be an agent in an editor: the Agent Client Protocol on stdio" },
   { name: "harness-stdio", summary: "Run agents for an application: the run protocol on stdio" },
   { name: "tool-runner", summary: "Run tools for a host, which starts it by itself" },
   { name: "help", summary: "Explain a subcommand: tackroom help run" }
 ]
-
-/** Known, and not in this version. */
-export const later: ReadonlyMap<string, string> = new Map([["acp", "the Agent Client Protocol face"]])
 
 /** Programs that other packages bring. */
 export const companions: ReadonlyArray<BuiltIn> = [
@@ -35,9 +33,9 @@ export type Command =
   | { readonly _tag: "Version" }
   | { readonly _tag: "Run"; readonly args: ReadonlyArray<string> }
   | { readonly _tag: "Serve"; readonly args: ReadonlyArray<string> }
+  | { readonly _tag: "Acp"; readonly args: ReadonlyArray<string> }
   | { readonly _tag: "HarnessStdio"; readonly args: ReadonlyArray<string> }
   | { readonly _tag: "ToolRunner"; readonly args: ReadonlyArray<string> }
-  | { readonly _tag: "Later"; readonly name: string; readonly what: string }
   | { readonly _tag: "External"; readonly name: string; readonly args: ReadonlyArray<string> }
   | { readonly _tag: "Usage"; readonly message: string }
 
@@ -53,8 +51,6 @@ const asksForHelp = (args: ReadonlyArray<string>): boolean => {
 
 const helpOn = (topic: string | undefined): Command => {
   if (topic === undefined || builtIns.some(({ name }) => name === topic)) return { _tag: "Help", topic }
-  const what = later.get(topic)
-  if (what !== undefined) return { _tag: "Later", name: topic, what }
   return programName.test(topic) ? { _tag: "External", name: topic, args: ["--help"] } : unknown(topic)
 }
 
@@ -70,14 +66,14 @@ export const parseCommand = (argv: ReadonlyArray<string>): Command => {
   if (helpFlags.has(name)) return helpOn(args[0])
   if (name === "--version" || name === "-V" || name === "version") return { _tag: "Version" }
   if (name === "help") return helpOn(args.find((arg) => !helpFlags.has(arg)))
-  const what = later.get(name)
-  if (what !== undefined) return { _tag: "Later", name, what }
   if (builtIns.some((builtIn) => builtIn.name === name) && asksForHelp(args)) return { _tag: "Help", topic: name }
   switch (name) {
     case "run":
       return { _tag: "Run", args }
     case "serve":
       return { _tag: "Serve", args }
+    case "acp":
+      return { _tag: "Acp", args }
     case "harness-stdio":
       return { _tag: "HarnessStdio", args }
     case "tool-runner":

@@ -1,5 +1,5 @@
 /** The help of the program and of each subcommand, as text of at most 80 columns. Pure. */
-import { builtIns, companions, later } from "./Command.ts"
+import { builtIns, companions } from "./Command.ts"
 
 const table = (rows: ReadonlyArray<readonly [string, string]>): string => {
   const width = Math.max(...rows.map(([name]) => name.length))
@@ -11,6 +11,7 @@ const overview = (): string => `Runs agents on this machine, durably, behind one
 Usage:
   tackroom run "PROMPT" [flags]
   tackroom serve [flags]
+  tackroom acp [flags]
   tackroom harness-stdio CONFIG
   tackroom NAME [arguments]
 
@@ -19,8 +20,6 @@ ${table(builtIns.map(({ name, summary }) => [name, summary]))}
 Programs of other packages, run when they are installed beside this one or on
 PATH as tackroom-NAME:
 ${table(companions.map(({ name, summary }) => [name, summary]))}
-Not in this version yet:
-${table([...later])}
 Flags:
 ${table([
   ["-h, --help", "This text; tackroom help NAME for a subcommand"],
@@ -131,6 +130,43 @@ Example:
     tackroom serve --model script/hello --eof finish
 `
 
+const acp = `Is an agent in an editor: the Agent Client Protocol, version 1, on stdio.
+
+Usage:
+  tackroom acp [flags]
+
+An editor starts it, sets sessions up in its project folders, and answers
+what the agent asks. Sessions are kept: the editor lists them, and goes on with
+one after a restart. Other faces of tackroom see the same sessions.
+
+Flags:
+  --agent ID          Agent to be: assistant, which is built in, or one of the
+                      configuration's
+  --harness KEY       Be a bare harness: native, scripted, or one that the
+                      configuration has under harnesses
+  --model C/M         Model of new sessions, as for tackroom run
+  --key-env NAME      Read the model's key from this variable instead
+  --base-url URL      Endpoint of the connection of --model
+  --state-dir DIR     Where sessions are kept (default: TACKROOM_HOME/host)
+  --config PATH       A host configuration: agents, providers, harnesses
+  --max-rounds N      Stop a turn after N requests to the model
+  --timeout S         Stop a turn after S seconds
+  --answer-timeout S  Withdraw a request after S seconds (default: never)
+  -h, --help          This text
+
+stderr has one JSON log object per line. Keys are read once from the
+environment and given to no child.
+
+Signals and the end of stdin cancel what runs and end the program; a second
+signal ends it at once.
+
+Exit codes: 0 ended as asked, 1 internal failure, 2 usage, 3 could not start,
+128 + n on a second signal n.
+
+Example, as an editor would have it:
+  {"command": "tackroom", "args": ["acp", "--model", "openai/gpt-5-mini"]}
+`
+
 const stdio = `Runs agents for an application: the run protocol, version 1, on stdio.
 
 Usage:
@@ -181,6 +217,7 @@ Usage:
 const texts: ReadonlyMap<string, string> = new Map([
   ["run", run],
   ["serve", serve],
+  ["acp", acp],
   ["harness-stdio", stdio],
   ["tool-runner", toolRunner],
   ["help", help]

@@ -4,7 +4,7 @@
  * It owns what the program itself prints: help, version and usage errors. Usage errors go to stderr with exit code 2.
  * A subcommand is loaded by a dynamic import, so that a tool runner does not pay for a model client.
  */
-import { builtIns, companions, later, parseCommand, type Command } from "./Command.ts"
+import { builtIns, companions, parseCommand, type Command } from "./Command.ts"
 import { programs, toolRunner } from "./Parts.ts"
 import { version } from "./Version.ts"
 
@@ -33,7 +33,7 @@ const external = async (name: string, args: ReadonlyArray<string>): Promise<numb
     }
     const { suggest } = await import("./Suggestion.ts")
     const names = [...builtIns, ...companions].map((entry) => entry.name)
-    const near = suggest(name, [...names, ...later.keys(), "version"])
+    const near = suggest(name, [...names, "version"])
     const hint = near === undefined ? "" : `. Did you mean ${JSON.stringify(near)}?`
     return complain(
       `there is no subcommand ${JSON.stringify(name)}, and no program tackroom-${name} beside this one or on PATH${hint}`
@@ -76,6 +76,15 @@ const perform = async (command: Command): Promise<number> => {
       const { serve } = await programs("serve")
       return serve(command.args, await program())
     }
+    case "Acp": {
+      const [{ acp }, { hostState }, os] = await Promise.all([
+        programs("acp"),
+        import("./StateHome.ts"),
+        import("node:os")
+      ])
+      const stateDir = hostState({ platform: process.platform, home: os.homedir(), env: process.env })
+      return acp(command.args, { version: version(), stateDir })
+    }
     case "HarnessStdio": {
       const [config, ...rest] = command.args
       if (config === undefined || rest.length > 0)
@@ -88,8 +97,6 @@ const perform = async (command: Command): Promise<number> => {
       const { runToolRunner } = await toolRunner()
       return runToolRunner(version())
     }
-    case "Later":
-      return complain(`${command.name} (${command.what}) is not part of this version yet`)
     case "External":
       return external(command.name, command.args)
     case "Usage":

@@ -40,6 +40,16 @@ const known: ReadonlyArray<Known> = [
         Effect.promise(() => import("./Scripted.ts")),
         ({ load }) => load(options)
       )
+  },
+  {
+    access: "acp",
+    id: undefined,
+    definition: { label: "ACP agent", authEnv: null },
+    load: (ref, options) =>
+      Effect.flatMap(
+        Effect.promise(() => import("./Acp.ts")),
+        ({ load }) => load(ref.id, options)
+      )
   }
 ]
 

@@ -10,6 +10,7 @@ import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
 import {
   type ActiveTurn,
   ActiveTurns,
+  Config,
   Hub,
   Interactions,
   Recovery,
@@ -90,6 +91,14 @@ export interface HostRuntime {
   ) => Effect.Effect<{ readonly alreadyResolved: boolean }, Failure>
   /** Settles what a dead process left of the session and opens the harness's side; answers what the harness can do. */
   readonly open: (sessionId: string) => Effect.Effect<HarnessCapabilities, RuntimeError>
+  /** Settles what a dead process left of the session; a turn that is open afterwards has a live owner. */
+  readonly recover: (sessionId: string) => Effect.Effect<void, RuntimeError>
+  /** Ends the harness's side; the session stays, and a later turn opens it again. */
+  readonly release: (sessionId: string) => Effect.Effect<void, Failure>
+  /** Deletes the session for good, its rows of the host with it. */
+  readonly removeSession: (sessionId: string, ops: ReadonlyArray<StoreOp>) => Effect.Effect<void, Failure>
+  /** What the session runs with, and what its harness offers. */
+  readonly config: Pick<Config["Service"], "read" | "options" | "update">
   /** Completes when the session's turn of this process is over and its end cannot be committed; never otherwise. */
   readonly broken: (sessionId: string) => Effect.Effect<Broken>
   readonly phase: (sessionId: string) => MemberPhase | undefined
@@ -164,6 +173,7 @@ export const make = Effect.gen(function* () {
   const actives = yield* ActiveTurns
   const hub = yield* Hub
   const recovery = yield* Recovery
+  const config = yield* Config
   const phases = new Map<string, MemberPhase>()
 
   const look = (sessionId: string, at: number): MemberPhase | undefined => {
@@ -230,6 +240,10 @@ export const make = Effect.gen(function* () {
         cancelled: result.ok && result.status === "cancelled",
         settled: result.ok
       })),
+    recover: (sessionId) => recovery.session(sessionId),
+    release: (sessionId) => Effect.asVoid(sessions.close(sessionId)),
+    removeSession: (sessionId, ops) => sessions.remove(sessionId, { ops }),
+    config,
     closeSession: (sessionId, ops) => Effect.asVoid(sessions.close(sessionId, { ops, record: true })),
     open: (sessionId) => Effect.andThen(recovery.session(sessionId), sessions.connect(sessionId)),
     broken: (sessionId) =>

@@ -87,6 +87,7 @@ export interface HostQueries {
 export interface HostOps {
   readonly putSession: HostSession
   readonly closeSession: { readonly sessionId: string; readonly at: number }
+  readonly removeSession: { readonly sessionId: string }
   readonly putRun: HostRun
   /** Ends the run of a turn, if it is still open. */
   readonly endRun: Pick<HostRun, "sessionId" | "status" | "failure" | "output" | "error" | "endCursors"> & {

@@ -158,6 +158,11 @@ const ops: Ops = {
     ),
   closeSession: (db, { at, sessionId }) =>
     db.run("UPDATE hr_session SET closed_at = ? WHERE session_id = ? AND closed_at IS NULL", at, sessionId),
+  removeSession: (db, { sessionId }) =>
+    ["hr_run", "hr_grant", "hr_session"].reduce(
+      (rows, table) => rows + db.run(`DELETE FROM ${table} WHERE session_id = ?`, sessionId),
+      0
+    ),
   putRun: (db, r) =>
     db.run(
       `INSERT INTO hr_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,

@@ -275,6 +275,12 @@ export const make = (config: RunsConfig) => {
     }
   })
 
+  /** Deletes a session that nobody works on, with its receipts and grants. */
+  const remove = Effect.fnUntraced(function* (sessionId: string) {
+    yield* runtime.removeSession(sessionId, [op("removeSession", { sessionId })])
+    sessions.forget(sessionId)
+  })
+
   const artifact = Effect.fnUntraced(function* (params: ArtifactReadParams) {
     const session = yield* sessions.find(params.sessionId)
     const row = yield* store.artifact(params.artifactId)
@@ -311,6 +317,9 @@ export const make = (config: RunsConfig) => {
     respondFor: answers.respondFor,
     settle: answers.settle,
     open: runtime.open,
+    recover: runtime.recover,
+    release: runtime.release,
+    remove,
     broken: runtime.broken,
     entries: Entries.read(store),
     /** The counter of a session's committed events, and the wait for its next move. */

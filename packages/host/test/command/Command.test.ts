@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { builtIns, companions, later, parseCommand } from "../../src/command/Command.ts"
+import { builtIns, companions, parseCommand } from "../../src/command/Command.ts"
 import { helpText } from "../../src/command/Help.ts"
 import { editDistance as distance } from "@tackroom/protocol/text"
 import { suggest } from "../../src/command/Suggestion.ts"
@@ -46,21 +46,12 @@ describe("the command line", () => {
     }
     assert.strictEqual(parseCommand([])._tag, "Usage")
   })
-
-  it("what comes later says so, also when its help is asked for", () => {
-    for (const name of later.keys()) {
-      assert.strictEqual(parseCommand([name, "--agent", "x"])._tag, "Later")
-      assert.strictEqual(parseCommand([name, "--help"])._tag, "Later")
-      assert.strictEqual(parseCommand(["help", name])._tag, "Later")
-    }
-  })
 })
 
 describe("help", () => {
-  it("the overview names every subcommand, companion and later face, in at most 80 columns", () => {
+  it("the overview names every subcommand and companion, in at most 80 columns", () => {
     const text = helpText(undefined)
     for (const name of [...builtIns, ...companions].map((entry) => entry.name)) assert.include(text, `  ${name} `)
-    for (const name of later.keys()) assert.include(text, name)
     for (const topic of [undefined, ...builtIns.map(({ name }) => name)]) {
       for (const line of helpText(topic).split("\n")) assert.isAtMost(line.length, 80, line)
     }

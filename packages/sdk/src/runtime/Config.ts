@@ -17,7 +17,8 @@ import {
 } from "@tackroom/protocol"
 import { SessionConfigUpdate, type ConfigOption, type HarnessRef, type SessionConfig } from "@tackroom/protocol/events"
 import { Context, Effect, Exit, Layer, Schema } from "effect"
-import { harnessKey, type HarnessDriver, type ModelOption } from "../harness/Harness.ts"
+import { isAgentHarnessAccess } from "../harness/Definitions.ts"
+import { harnessKey, type HarnessDriver, type HarnessFactory, type ModelOption } from "../harness/Harness.ts"
 import { HarnessRegistry } from "./HarnessRegistry.ts"
 import { ActiveTurns } from "./ActiveTurns.ts"
 import { withDeadline } from "./Deadlines.ts"
@@ -158,6 +159,18 @@ export class Config extends Context.Service<
         return found
       })
 
+      /** The harnesses of that key or id: registered, or found when they are asked for by their key. */
+      const named = (wanted: string | undefined): ReadonlyArray<HarnessFactory> => {
+        if (wanted === undefined) return registry.factories
+        const registered = registry.factories.filter(
+          (factory) => harnessKey(factory) === wanted || factory.id === wanted
+        )
+        const [access, ...id] = wanted.split(":")
+        if (registered.length > 0 || access === undefined || !isAgentHarnessAccess(access)) return registered
+        const resolved = registry.factory({ access, id: id.join(":") })
+        return resolved === undefined ? [] : [resolved]
+      }
+
       const modesOf = Effect.fnUntraced(function* (
         sessionId: string
       ): Effect.fn.Return<PermissionModesResult, RuntimeError> {
@@ -180,10 +193,7 @@ export class Config extends Context.Service<
         update,
         options: (directory, filter) =>
           Effect.forEach(
-            registry.factories.filter(
-              (factory) =>
-                filter?.harness === undefined || harnessKey(factory) === filter.harness || factory.id === filter.harness
-            ),
+            named(filter?.harness),
             (factory): Effect.Effect<OptionsResult> => {
               const key = harnessKey(factory)
               return registry.driver(factory).pipe(

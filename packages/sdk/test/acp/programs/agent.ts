@@ -23,6 +23,7 @@ interface Flags {
   readonly emptyAnswer?: boolean
   readonly afterLoad?: boolean
   readonly silent?: boolean
+  readonly chatty?: boolean
   readonly refuseLoad?: boolean
   readonly listedIn?: string
 }
@@ -360,7 +361,9 @@ const app = acp
     choices.set(params.sessionId, { ...choices.get(params.sessionId), mode: params.modeId })
     return {}
   })
-  .onRequest("session/set_config_option", ({ params }) => {
+  .onRequest("session/set_config_option", async ({ client, params }) => {
+    const { sessionId } = params
+    if (flags.chatty === true) await client.notify("session/update", { sessionId, update: chunk("one more thing") })
     log(`set ${params.configId} ${String(params.value)}`)
     choices.set(params.sessionId, { ...choices.get(params.sessionId), [params.configId]: String(params.value) })
     return { configOptions: offered(params.sessionId).configOptions ?? [] }

@@ -1,0 +1,305 @@
+/**
+ * One session as this connection has it open: where the client stands in its journal, the turn the client waits for, and the
+ * requests it has to answer. Everything else of the session is the runtime's.
+ *
+ * One fiber reads the journal in order and writes what it says; each update is written before the next is made, and only
+ * after its event was committed (ACP-115 to ACP-117). While no turn of the client runs only what may be sent then is sent;
+ * the rest waits for the next turn and comes before anything of it (ACP-125). What belongs to turns of others is theirs.
+ */
+import type {
+  AgentContext,
+  CreateElicitationResponse,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  SessionUpdate
+} from "@agentclientprotocol/sdk"
+import { type EventOf, isTerminal, type TerminalEvent } from "@tackroom/protocol/events"
+import { Clock, Deferred, Effect, Exit, Semaphore } from "effect"
+import type { Broken } from "../../runs/HostRuntime.ts"
+import type { Entry } from "../../runs/Entries.ts"
+import type { Runs } from "../../runs/Runs.ts"
+import type { Client } from "./Client.ts"
+import { firstTold, isForBetween, type Projection, type Update } from "./Projection.ts"
+import * as Requests from "./Requests.ts"
+
+/** How a turn of the client ended. */
+export type TurnEnd =
+  | { readonly _tag: "Ended"; readonly event: TerminalEvent; readonly cursor: number }
+  | { readonly _tag: "Broken"; readonly broken: Broken }
+
+/** The turn that a prompt waits for. */
+interface Turn {
+  readonly turnId: string
+  readonly end: Deferred.Deferred<TurnEnd>
+}
+
+type Ask = EventOf<"permission-request"> | EventOf<"question">
+
+export interface OpenSessionParts {
+  readonly sessionId: string
+  readonly runs: Pick<Runs, "entries" | "moved" | "broken" | "settle">
+  readonly client: () => Client
+  readonly peer: () => AgentContext
+  readonly projection: Projection
+  /** What the client knows of the journal. */
+  readonly cursor: number
+  /** Runs work that lives as long as the connection. */
+  readonly fork: (work: Effect.Effect<void>) => void
+}
+
+/** Updates that wait for the next turn. */
+const heldLimit = 256
+/** Output of a running call is sent at most this often. */
+const passingMs = 250
+
+export class OpenSession {
+  readonly sessionId: string
+  readonly #parts: OpenSessionParts
+  /** Held while a turn is being started, so that none of its events is read before it is known whose it is. */
+  readonly #lock = Semaphore.makeUnsafe(1)
+  #cursor: number
+  #turn: Turn | undefined
+  #held: Array<Update> = []
+  readonly #passed = new Map<string, number>()
+  /** Requests that the client has not answered. */
+  readonly #asking = new Map<string, AbortController>()
+  /** Nothing is sent before the response that opened the session (ACP-062, ACP-069). */
+  readonly #begun = Deferred.makeUnsafe<void>()
+  isClosed = false
+
+  constructor(parts: OpenSessionParts) {
+    this.sessionId = parts.sessionId
+    this.#parts = parts
+    this.#cursor = parts.cursor
+  }
+
+  get isWorking(): boolean {
+    return this.#turn !== undefined
+  }
+
+  get projection(): Projection {
+    return this.#parts.projection
+  }
+
+  /** The response was written: from now on the journal is followed. */
+  begin(): void {
+    Deferred.doneUnsafe(this.#begun, Exit.void)
+  }
+
+  /** Follows the journal until the session is closed. */
+  get follow(): Effect.Effect<void> {
+    const { runs } = this.#parts
+    return Effect.gen({ self: this }, function* () {
+      yield* Deferred.await(this.#begun)
+      while (!this.isClosed) {
+        const seen = runs.moved.version(this.sessionId)
+        const more = yield* this.#lock.withPermits(1)(this.#page)
+        if (!more) yield* runs.moved.since(this.sessionId, seen)
+      }
+    }).pipe(Effect.catch((error) => Effect.logError("The journal of a session could not be read", error._tag)))
+  }
+
+  get #page() {
+    return Effect.gen({ self: this }, function* () {
+      const page = yield* this.#parts.runs.entries(this.sessionId, this.#cursor)
+      for (const entry of page.entries) {
+        this.#cursor = entry.cursor
+        yield* this.#take(entry)
+      }
+      return this.#cursor < page.head
+    })
+  }
+
+  /** Starts a turn and waits for its end; `begun` is called once the turn is there. */
+  run<E>(start: Effect.Effect<{ readonly turnId: string }, E>, begun: () => void): Effect.Effect<TurnEnd, E> {
+    return Effect.gen({ self: this }, function* () {
+      const turn = yield* this.#lock.withPermits(1)(
+        Effect.gen({ self: this }, function* () {
+          const { turnId } = yield* start
+          const started: Turn = { turnId, end: Deferred.makeUnsafe<TurnEnd>() }
+          this.#turn = started
+          this.#parts.projection.begin()
+          for (const update of this.#held.splice(0)) yield* this.#send(update.update)
+          return started
+        })
+      )
+      begun()
+      const broken = Effect.map(this.#parts.runs.broken(this.sessionId), (broken): TurnEnd => ({
+        _tag: "Broken",
+        broken
+      }))
+      return yield* Effect.raceFirst(Deferred.await(turn.end), broken).pipe(
+        Effect.ensuring(
+          Effect.sync(() => {
+            if (this.#turn === turn) this.#turn = undefined
+            this.#withdrawAll()
+          })
+        )
+      )
+    })
+  }
+
+  /** Nothing more is written and asked. */
+  close(): void {
+    this.isClosed = true
+    this.#withdrawAll()
+    this.begin()
+  }
+
+  #withdrawAll(): void {
+    for (const controller of this.#asking.values()) controller.abort()
+    this.#asking.clear()
+  }
+
+  #take(entry: Entry): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const turn = this.#turn
+      const isOurs = turn !== undefined && entry.turnId === turn.turnId
+      const isOfAnother = entry.turnId !== undefined && !isOurs
+      const updates = this.#parts.projection.push(entry)
+      for (const update of updates) {
+        if (isOurs) yield* this.#sendOwn(update)
+        else if (isForBetween(update)) yield* this.#send(update.update)
+        else if (turn !== undefined && !isOfAnother) yield* this.#send(update.update)
+        else if (!isOfAnother) this.#hold(update)
+      }
+      if (!isOurs) return
+      yield* this.#asked(entry)
+      if (isTerminal(entry.payload)) {
+        this.#turn = undefined
+        Deferred.doneUnsafe(turn.end, Exit.succeed({ _tag: "Ended", event: entry.payload, cursor: entry.cursor }))
+      }
+    })
+  }
+
+  #hold(update: Update): void {
+    this.#held.push(update)
+    if (this.#held.length > heldLimit) this.#held.shift()
+  }
+
+  #sendOwn(update: Update): Effect.Effect<void> {
+    const { passing } = update
+    if (passing === undefined) return this.#send(update.update)
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      // The call's end has all of its output.
+      if (now - (this.#passed.get(passing) ?? 0) < passingMs) return Effect.void
+      this.#passed.set(passing, now)
+      return this.#send(update.update)
+    })
+  }
+
+  #send(update: SessionUpdate): Effect.Effect<void> {
+    if (this.isClosed) return Effect.void
+    // A client that is gone is told nothing more; its end is the connection's to notice.
+    return Effect.ignore(
+      Effect.tryPromise(() => this.#parts.peer().notify("session/update", { sessionId: this.sessionId, update }))
+    )
+  }
+
+  // ------------------------------------------------------------ what the agent asks
+
+  #asked({ payload }: Entry): Effect.Effect<void> {
+    switch (payload.type) {
+      case "permission-request":
+        return Effect.andThen(
+          this.#showCall(payload),
+          Effect.sync(() => this.#ask(payload))
+        )
+      case "question":
+        return Effect.sync(() => this.#ask(payload))
+      case "permission-resolved":
+      case "question-answered":
+      case "question-rejected":
+      case "interaction-withdrawn":
+        return Effect.sync(() => {
+          this.#asking.get(payload.requestId)?.abort()
+          this.#asking.delete(payload.requestId)
+        })
+      default:
+        return Effect.void
+    }
+  }
+
+  /** A call is told of before it is asked about (ACP-150). */
+  #showCall(event: EventOf<"permission-request">): Effect.Effect<void> {
+    if (event.toolCallId === undefined) return Effect.void
+    const { call, isNew } = this.#parts.projection.calls.ensure(event.toolCallId, event.tool)
+    return isNew ? this.#send(firstTold(call)) : Effect.void
+  }
+
+  #ask(event: Ask): void {
+    const controller = new AbortController()
+    this.#asking.set(event.requestId, controller)
+    const answer =
+      event.type === "question" ? this.#question(event, controller.signal) : this.#permission(event, controller.signal)
+    this.#parts.fork(
+      Effect.flatMap(answer, (decided) => {
+        // Settled elsewhere: its late answer has no effect (ACP-155).
+        if (controller.signal.aborted) return Effect.void
+        this.#asking.delete(event.requestId)
+        const given = { sessionId: this.sessionId, interactionId: event.requestId, resolution: decided }
+        return Effect.asVoid(this.#parts.runs.settle(given, {})).pipe(
+          Effect.catch((error) => Effect.logDebug("An answer of the client came too late", error._tag))
+        )
+      })
+    )
+  }
+
+  /** A request to the client; `undefined` when it answers with an error, or not at all. */
+  #call<A>(send: () => Promise<A>): Effect.Effect<A | undefined> {
+    return Effect.tryPromise(send).pipe(Effect.catch(() => Effect.succeed(undefined)))
+  }
+
+  #permission(event: EventOf<"permission-request">, signal: AbortSignal): Effect.Effect<Requests.Decided> {
+    const choices = Requests.choicesOf(event)
+    const call = event.toolCallId === undefined ? undefined : this.#parts.projection.calls.find(event.toolCallId)
+    const request = Requests.permissionRequest(this.sessionId, event, call, choices)
+    return Effect.map(this.#requestPermission(request, signal), (answer) =>
+      Requests.decisionOf(choices, answer, event.options.length === 0)
+    )
+  }
+
+  #requestPermission(
+    request: RequestPermissionRequest,
+    signal: AbortSignal
+  ): Effect.Effect<RequestPermissionResponse | undefined> {
+    return this.#call<RequestPermissionResponse>(() =>
+      this.#parts
+        .peer()
+        .request("session/request_permission", request, { cancellationSignal: signal, stopWaitingOnCancel: true })
+    )
+  }
+
+  #question(event: EventOf<"question">, signal: AbortSignal): Effect.Effect<Requests.Decided> {
+    const rejected: Requests.Decided = { answers: null }
+    if (Requests.hasSecret(event))
+      return this.#rejected("The agent asked for a secret, which this client cannot be asked for")
+    if (this.#parts.client().forms) {
+      const request = Requests.form(this.sessionId, event)
+      const call = this.#call<CreateElicitationResponse>(() =>
+        this.#parts
+          .peer()
+          .request("elicitation/create", request, { cancellationSignal: signal, stopWaitingOnCancel: true })
+      )
+      return Effect.map(call, (answer) => Requests.formAnswers(event, answer) ?? rejected)
+    }
+    if (!Requests.fitsChoices(event)) return this.#rejected("The agent asked a question that this client cannot show")
+    return Effect.gen({ self: this }, function* () {
+      const answers: Array<ReadonlyArray<string>> = []
+      for (const index of event.questions.keys()) {
+        const request = Requests.choiceRequest(this.sessionId, event, index)
+        if (request === undefined) return rejected
+        const answer = Requests.choiceAnswer(event, index, yield* this.#requestPermission(request, signal))
+        if (answer === undefined) return rejected
+        answers.push(answer)
+      }
+      return { answers }
+    })
+  }
+
+  /** A question that cannot be asked is rejected at once, and the client is told (ACP-164). */
+  #rejected(why: string): Effect.Effect<Requests.Decided> {
+    const notice = this.#parts.projection.tell("warning", why)
+    return Effect.as(notice === undefined ? Effect.void : this.#send(notice), { answers: null })
+  }
+}

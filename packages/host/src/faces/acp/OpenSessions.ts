@@ -1,0 +1,114 @@
+/**
+ * The sessions that one connection has set up, and who is at its other end (ACP-061). It ends with the connection; what a
+ * session is, the runtime knows.
+ */
+import type { AgentContext } from "@agentclientprotocol/sdk"
+import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
+import { Effect, FiberSet, type Scope } from "effect"
+import type { Runs } from "../../runs/Runs.ts"
+import { type Client, clientOf } from "./Client.ts"
+import { OpenSession } from "./OpenSession.ts"
+import type { Projection } from "./Projection.ts"
+import { invalidRequest, noSession, type Refusal } from "./Refusals.ts"
+
+/** Sessions that a connection has open at once. */
+const openLimit = 64
+
+/** A response that has to be written before a session says anything (ACP-062). */
+interface Waiting {
+  readonly id: string | number | null
+  readonly session: OpenSession
+}
+
+interface Opened {
+  readonly session: OpenSession
+  /** What its harness can do. */
+  readonly can: HarnessCapabilities
+}
+
+export class OpenSessions {
+  readonly #runs: Runs
+  readonly #fork: (work: Effect.Effect<void>) => void
+  readonly #open = new Map<string, Opened>()
+  readonly #waiting: Array<Waiting> = []
+  #peer: AgentContext | undefined
+  /** What the client can do; a second `initialize` replaces it (ACP-033). */
+  client: Client = clientOf(undefined)
+
+  private constructor(runs: Runs, fork: (work: Effect.Effect<void>) => void) {
+    this.#runs = runs
+    this.#fork = fork
+  }
+
+  static readonly make = (runs: Runs): Effect.Effect<OpenSessions, never, Scope.Scope> =>
+    Effect.gen(function* () {
+      const fibers = yield* FiberSet.make<void>()
+      const fork = yield* FiberSet.runtime(fibers)()
+      return new OpenSessions(runs, (work) => void fork(work))
+    })
+
+  /** Work that lives as long as the connection. */
+  fork(work: Effect.Effect<void>): void {
+    this.#fork(work)
+  }
+
+  connected(peer: AgentContext): void {
+    this.#peer = peer
+  }
+
+  find(sessionId: string): OpenSession | undefined {
+    return this.#open.get(sessionId)?.session
+  }
+
+  /** The session, if this connection has set it up. */
+  active(sessionId: string): Effect.Effect<Opened, Refusal> {
+    return Effect.suspend(() => {
+      const opened = this.#open.get(sessionId)
+      return opened === undefined ? Effect.fail(noSession(sessionId)) : Effect.succeed(opened)
+    })
+  }
+
+  /** One more may be opened. */
+  get room(): Effect.Effect<void, Refusal> {
+    return Effect.suspend(() =>
+      this.#open.size < openLimit
+        ? Effect.void
+        : Effect.fail(invalidRequest("too_many_sessions", `A connection has at most ${openLimit} sessions open`))
+    )
+  }
+
+  /** From now on the session is followed, beginning when the response to that request was written. */
+  register(
+    requestId: string | number | null,
+    sessionId: string,
+    known: { readonly cursor: number; readonly projection: Projection; readonly can: HarnessCapabilities }
+  ): void {
+    const session = new OpenSession({
+      sessionId,
+      runs: this.#runs,
+      client: () => this.client,
+      peer: () => {
+        if (this.#peer === undefined) throw new Error("no client is connected")
+        return this.#peer
+      },
+      projection: known.projection,
+      cursor: known.cursor,
+      fork: this.#fork
+    })
+    this.find(sessionId)?.close()
+    this.#open.set(sessionId, { session, can: known.can })
+    this.#waiting.push({ id: requestId, session })
+    this.#fork(session.follow)
+  }
+
+  /** A response was written. */
+  written(id: string | number | null): void {
+    const index = this.#waiting.findIndex((waiting) => waiting.id === id)
+    if (index >= 0) this.#waiting.splice(index, 1)[0]?.session.begin()
+  }
+
+  close(session: OpenSession): void {
+    session.close()
+    this.#open.delete(session.sessionId)
+  }
+}
