@@ -151,7 +151,8 @@ export const playTurn = (input: TurnPlayerInput): Effect.Effect<void, HarnessErr
   const askQuestion = (id: string, step: Extract<Step, { _tag: "Question" }>) =>
     input.context.ask
       .question({ sessionId, turnId: turn.turnId, nativeRequestId: id, questions: [step.question] })
-      .pipe(Effect.catchTag("Withdrawn", () => Effect.void))
+      // A turn that is being cancelled plays on to nothing: its end is the cancel's.
+      .pipe(Effect.catchTag("Withdrawn", ({ reason }) => (reason === "cancelled" ? Effect.never : Effect.void)))
 
   const exit = (code: number): Effect.Effect<Ended> =>
     Effect.andThen(
