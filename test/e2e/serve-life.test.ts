@@ -273,7 +273,8 @@ describe("the end", () => {
 
 describe("a driver that does not read", () => {
   it("holds up no run, and gets every line later, in order [SRV-320]", async () => {
-    const count = 7
+    // The last one finds no room any more.
+    const count = 5
     const lab = agentLab(Array.from({ length: count }, (_, index) => [{ text: `Answer ${index}.` }]))
     const driver = startServe(lab)
     await driver.ready()
