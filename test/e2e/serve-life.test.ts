@@ -69,7 +69,7 @@ describe("what cannot start", () => {
 })
 
 describe("the durable session", () => {
-  it("is resumed with its history, its last run and its submissions [SRV-290, SRV-296, SRV-298, SRV-299, SRV-147, SRV-009]", async () => {
+  it("is resumed with its history, its last run and its submissions [SRV-290, SRV-296, SRV-298, SRV-299, SRV-147]", async () => {
     const lab = agentLab([[{ text: "One." }], [{ text: "Two." }], [{ text: "Three." }]])
     const first = startServe(lab)
     const { session_id } = await first.ready()

@@ -1,6 +1,7 @@
 /** Serve mode over the real program: ops, lines, asks, cancels and budgets, as a driver in any language sees them. */
 import { assert, describe, it } from "@effect/vitest"
-import { existsSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { existsSync, readlinkSync } from "node:fs"
 import { join } from "node:path"
 import { makeLab, residentMiB, type Lab, type LabOptions } from "./support/Lab.ts"
 import type { Loose } from "./support/RawHost.ts"
@@ -33,7 +34,7 @@ const question = (text: string, options: ReadonlyArray<string>, more: object = {
 const detail = (line: Loose): Loose => line.error.detail
 
 describe("a run with a permission", () => {
-  it("is told from start to result, and the answer settles its ask [SRV-061, SRV-065, SRV-067, SRV-091, SRV-095, SRV-096, SRV-098, SRV-194, SRV-370, SRV-371]", async () => {
+  it("is told from start to result, and the answer settles its ask [SRV-060, SRV-061, SRV-065, SRV-066, SRV-067, SRV-069, SRV-091, SRV-095, SRV-096, SRV-098, SRV-194, SRV-370, SRV-371]", async () => {
     const lab = agentLab([
       [{ text: "I will write one file." }, call("files.write", { path: "a.txt", content: "one\n" }), usage(310, 24)],
       [{ text: "Done." }, usage(345, 5)]
@@ -471,13 +472,20 @@ describe("cancel", () => {
   })
 
   it("stops a tool that ignores its end, with everything under it, within the ladder [SRV-092, SRV-226, SRV-376, SRV-011, SRV-014]", async () => {
-    const command = "trap '' TERM INT HUP; readlink /proc/self/fd/0; ps -o pgid= -p $$; while :; do sleep 1; done"
-    const lab = agentLab([[call("shell.run", { command }), usage(1, 1)]], ["shell.run"])
+    const look = "ps -o pgid= -p $$; readlink /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2; true"
+    const command = "trap '' TERM INT HUP; while :; do sleep 1; done"
+    const lab = agentLab([[call("shell.run", { command: look })], [call("shell.run", { command })]], ["shell.run"])
     const driver = startServe(lab)
     driver.op({ op: "submit", run_id: "1", prompt: "go" })
     await driver.notify("1", "ask")
-    driver.op({ op: "answer", run_id: "1", answers: ["yes"] })
-    await driver.notify("1", "tool_running")
+    driver.op({ op: "answer", run_id: "1", answers: ["session"] })
+    const { preview } = (await driver.notify("1", "tool_status", 2)).data
+    const [group, ...streams] = JSON.parse(preview).stdout.trim().split("\n")
+    const faceGroup = execFileSync("ps", ["-o", "pgid=", "-p", String(driver.host.pid)], { encoding: "utf8" })
+    assert.notStrictEqual(Number(group), Number(faceGroup))
+    const own = [0, 1, 2].map((fd) => `/proc/${driver.host.pid}/fd/${fd}`).filter((file) => existsSync(file))
+    for (const file of own) assert.notInclude(streams, readlinkSync(file))
+    await driver.notify("1", "tool_running", 2)
     driver.op({ op: "ping", op_id: "alive" })
     await driver.line("a pong beside a tool", ({ op_id }) => op_id === "alive")
     const from = performance.now()
