@@ -33,6 +33,26 @@ interface Known {
 const known: ReadonlyArray<Known> = [
   {
     access: "native",
+    id: "host",
+    definition: harnessDefinition("host"),
+    load: (_ref, options) =>
+      Effect.flatMap(
+        Effect.promise(() => import("./RunHost.ts")),
+        ({ load }) => load(options)
+      )
+  },
+  {
+    access: "native",
+    id: "serve",
+    definition: harnessDefinition("serve"),
+    load: (_ref, options) =>
+      Effect.flatMap(
+        Effect.promise(() => import("./ServeProgram.ts")),
+        ({ load }) => load(options)
+      )
+  },
+  {
+    access: "native",
     id: "scripted",
     definition: harnessDefinition("scripted"),
     load: (_ref, options) =>
