@@ -369,6 +369,11 @@ describe("opening and reopening", () => {
       missing: { code: -32_002, message: "Resource not found", data: { uri: "another" } },
       code: "harness_error"
     },
+    {
+      name: "qwen-code",
+      missing: { code: -32_002, message: "Resource not found", data: { uri: "session:{id}" } },
+      code: "session_missing"
+    },
     { name: "claude-agent-acp", missing: { code: -32_002, message: "Resource not found" }, code: "session_missing" },
     {
       name: "codex-acp",
@@ -579,10 +584,15 @@ describe("choices", () => {
   )
 
   it.live("an agent that decides by itself is put into the mode in which it asks [HRN-106]", () =>
-    within({ modes: "list", name: "qwen-code" }, ({ at, runtime }) =>
+    within({ modes: "list", name: "qwen-code" }, ({ at, reopened, runtime }) =>
       Effect.gen(function* () {
-        yield* runtime.create(at.directory)
-        assert.isTrue(at.log().includes("set_mode default"))
+        const session = yield* runtime.create(at.directory)
+        yield* runtime.run(session.id, "hello")
+        assert.strictEqual(lines(at, "set_mode"), 1)
+        // A process that reopens the conversation is in its own mode again.
+        const second = yield* reopened()
+        yield* second.run(session.id, "hello")
+        assert.deepStrictEqual([lines(at, "set_mode"), at.log().includes("set_mode default")], [2, true])
       })
     )
   )

@@ -53,6 +53,41 @@ describe("the updates of an ACP agent", () => {
     assert.deepStrictEqual(parts, ["m.p1", "m.p1", "m.p2", "m.p3"])
   })
 
+  it("what an agent's own terminal shows is the call's output, with the exit of its command", () => {
+    const meta = (more: Record<string, unknown>) => ({ toolCallId: "t", _meta: more })
+    const events = read(
+      update("tool_call", { toolCallId: "t", title: "make", status: "in_progress" }),
+      update("tool_call_update", meta({ terminal_output_delta: { data: "one\n", terminal_id: "t" } })),
+      update("tool_call_update", {
+        ...meta({ terminal_output_delta: { data: "two\n" }, terminal_exit: { exit_code: 0 } }),
+        status: "completed"
+      })
+    )
+    assert.deepStrictEqual(
+      events.flatMap((event) => (event.type === "tool-output-delta" ? [[event.delta, event.stream]] : [])),
+      [
+        ["one\n", "combined"],
+        ["two\n", "combined"]
+      ]
+    )
+    assert.deepInclude(events.at(-1), { type: "tool-output", output: "one\ntwo\n", metadata: { exitCode: 0 } })
+  })
+
+  it("commands, options and inputs that are said again are not told again", () => {
+    const commands = update("available_commands_update", { availableCommands: [{ name: "go" }] })
+    const options = update("config_option_update", {
+      configOptions: [{ id: "m", type: "boolean", currentValue: true }]
+    })
+    const call = (rawInput: unknown) => update("tool_call_update", { toolCallId: "t", title: "T", rawInput })
+    const whole = { command: "ls", cwd: "/" }
+    const events = read(commands, options, commands, options, call(whole), call({ command: "ls" }), call(whole))
+    assert.deepStrictEqual(
+      events.map(({ type }) => type),
+      ["available-commands-update", "config-update", "tool-start", "tool-input"]
+    )
+    assert.strictEqual(read(call({ command: "l" }), call({ command: "ls" })).length, 3)
+  })
+
   it.prop(
     "a call begins once, before anything else is said of it, and ends at most once, whatever the agent sends [HRN-014]",
     [Schema.Array(AnyUpdate)],

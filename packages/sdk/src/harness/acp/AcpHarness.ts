@@ -288,7 +288,7 @@ const make = (
             retryable: false
           })
         }
-        yield* opened(slot, yield* reopen(harness, agent, slot.conversation, upstream))
+        yield* reopened(slot, agent, upstream)
         return agent
       })
 
@@ -379,8 +379,27 @@ const make = (
       return offered.some((choice) => choice.id === mode) ? mode : undefined
     }
 
+    /** The choices of a session that was just opened; the agent must take them. */
+    const chosenAtOpening = (
+      slot: Slot,
+      agent: AgentConnection,
+      operation: "openSession" | "resumeSession",
+      choices: Parameters<typeof chosen>[2]
+    ): Effect.Effect<void, HarnessError> =>
+      chosen(slot, agent, choices).pipe(
+        Effect.catchTag("UnsupportedOperation", (error) =>
+          Effect.fail(new HarnessRejected({ harness, operation, detail: error.message }))
+        )
+      )
+
+    /** A new process is in its agent's own mode again, whichever one the conversation was left in. */
+    const reopened = Effect.fnUntraced(function* (slot: Slot, agent: AgentConnection, upstream: string) {
+      yield* opened(slot, yield* reopen(harness, agent, slot.conversation, upstream))
+      yield* chosenAtOpening(slot, agent, "resumeSession", [["mode", askingMode(slot, agent)]])
+    })
+
     const nativeOf = (slot: Slot, upstreamSessionId: string): NativeSession => {
-      const commands = slot.conversation.commands()
+      const commands = slot.conversation.state().commands
       return {
         upstreamSessionId,
         upstreamState: "confirmed",
@@ -400,15 +419,11 @@ const make = (
       slot.prompted = false
       slot.conversation.named(made)
       yield* opened(slot, offeredBy(answer))
-      yield* chosen(slot, agent, [
+      yield* chosenAtOpening(slot, agent, "openSession", [
         ["model", input.model],
         ["thought_level", input.variant],
         ["mode", input.permissionMode ?? askingMode(slot, agent)]
-      ]).pipe(
-        Effect.catchTag("UnsupportedOperation", (error) =>
-          Effect.fail(new HarnessRejected({ harness, operation: "openSession", detail: error.message }))
-        )
-      )
+      ])
       return nativeOf(slot, made)
     })
 
@@ -424,7 +439,7 @@ const make = (
           retryable: false
         })
       }
-      yield* opened(slot, yield* reopen(harness, agent, slot.conversation, upstream))
+      yield* reopened(slot, agent, upstream)
       slot.prompted = true
       return nativeOf(slot, upstream)
     })
@@ -680,7 +695,7 @@ const make = (
         Effect.sync(() => {
           const own = sessionId === undefined ? undefined : slots.get(sessionId)
           const slot = own ?? [...slots.values()].find(({ conversation }) => conversation.directory === directory)
-          return slot?.conversation.commands() ?? []
+          return slot?.conversation.state().commands ?? []
         }),
       closeSession: (binding) => release(binding.sessionId, "close"),
       deleteSession: (binding) => release(binding.sessionId, "delete"),

@@ -60,9 +60,9 @@ export const agentFactsOf = (answer: unknown): AgentFacts => {
     authMethods: listOf(fields?.["authMethods"]).flatMap((entry) => {
       const method = fieldsOf(entry)
       const id = wordsOf(method?.["id"])
-      return id === undefined
-        ? []
-        : [{ id, name: wordsOf(method?.["name"]) ?? id, terminal: method?.["type"] === "terminal" }]
+      // Before the protocol had a field for it, it stood in `_meta`.
+      const type = method?.["type"] ?? fieldsOf(method?.["_meta"])?.["type"]
+      return id === undefined ? [] : [{ id, name: wordsOf(method?.["name"]) ?? id, terminal: type === "terminal" }]
     })
   }
 }

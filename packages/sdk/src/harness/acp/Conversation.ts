@@ -52,9 +52,6 @@ export interface Conversation {
   /** What arrived while no turn ran. */
   readonly between: Queue.Queue<ReadonlyArray<HarnessEvent>>
   readonly state: () => UpdateState
-  readonly commands: () => ReadonlyArray<
-    Extract<HarnessEvent, { type: "available-commands-update" }>["commands"][number]
-  >
   readonly upstream: () => string | undefined
   /** The conversation has its id; what was kept is handed on. */
   readonly named: (upstreamSessionId: string) => void
@@ -96,14 +93,7 @@ export const makeConversation = (
     let upstream: string | undefined
     let isPast = false
     let running: RunningPrompt | undefined
-    let commands: ReturnType<Conversation["commands"]> = []
     const strangers = new Set<string>()
-
-    const eventsOf = (frame: Frame): ReadonlyArray<HarnessEvent> => {
-      const events = frames.accept(frame)
-      for (const event of events) if (event.type === "available-commands-update") commands = event.commands
-      return events
-    }
 
     const hand = (events: ReadonlyArray<HarnessEvent>): Effect.Effect<void> =>
       Effect.suspend(() => {
@@ -113,7 +103,7 @@ export const makeConversation = (
           : Effect.asVoid(Queue.offer(running.items, { _tag: "Events", events }))
       })
 
-    const deliver = (frame: Frame): Effect.Effect<void> => Effect.suspend(() => hand(eventsOf(frame)))
+    const deliver = (frame: Frame): Effect.Effect<void> => Effect.suspend(() => hand(frames.accept(frame)))
 
     /** An image or a sound is kept before it is told of. */
     const media = (update: Fields): Effect.Effect<void> | undefined => {
@@ -263,7 +253,6 @@ export const makeConversation = (
       },
       between,
       state: frames.state,
-      commands: () => commands,
       upstream: () => upstream,
       named: (id) => {
         upstream = id
@@ -273,7 +262,7 @@ export const makeConversation = (
         for (const params of kept) {
           const body = fieldsOf(params["update"])
           const isOurs = textOf(params["sessionId"]) === id && body !== undefined
-          const events = isOurs ? eventsOf({ _tag: "Update", update: body }) : []
+          const events = isOurs ? frames.accept({ _tag: "Update", update: body }) : []
           if (events.length > 0) Queue.offerUnsafe(between, events)
         }
       },
@@ -295,7 +284,7 @@ export const makeConversation = (
             cancelled: false
           }
           running = turn
-          eventsOf({ _tag: "Turn", messageId: input.assistantMessageId })
+          frames.accept({ _tag: "Turn", messageId: input.assistantMessageId })
           return turn
         }),
       answered: (turn) =>

@@ -41,7 +41,8 @@ const internalError = -32_603
 const isNotFound = (error: AgentError, sessionId: string): boolean => {
   if (error.code !== resourceNotFound) return false
   const subject = subjectOf(error)
-  return subject === undefined || subject === sessionId
+  // Some name it as a URI of their own: `session:ID`.
+  return subject === undefined || subject.split(/[:/]/u).at(-1) === sessionId
 }
 
 const defaults: Profile = { name: /(?:)/u, isMissing: isNotFound, resumes: true }

@@ -34,7 +34,11 @@ interface Call {
   /** Diffs and terminals that were told of. */
   readonly told: ReadonlyArray<string>
   readonly text: string
+  /** What the agent's own terminal showed. */
+  readonly shown: string
 }
+
+type Commands = Extract<HarnessEvent, { type: "available-commands-update" }>["commands"]
 
 /** What is known of a conversation. */
 export interface UpdateState {
@@ -45,6 +49,7 @@ export interface UpdateState {
     | undefined
   readonly calls: ReadonlyMap<string, Call>
   readonly offered: OfferedOptions
+  readonly commands: Commands
 }
 
 /** Nothing was said yet. */
@@ -53,7 +58,8 @@ export const initialUpdates: UpdateState = {
   parts: 0,
   part: undefined,
   calls: new Map(),
-  offered: { options: [], modes: undefined }
+  offered: { options: [], modes: undefined },
+  commands: []
 }
 
 /** Calls that run: a session with one of them is not idle (HRN-040). */
@@ -200,18 +206,39 @@ const locationsOf = (value: unknown) =>
     return path === undefined ? [] : [{ path, ...(line === undefined ? {} : { line }) }]
   })
 
+/** What the agent's own terminal shows and how its command ended: in `_meta`, since a terminal in ACP is the client's. */
+const terminalOf = (update: Fields) => {
+  const meta = fieldsOf(update["_meta"])
+  const exitCode = fieldsOf(meta?.["terminal_exit"])?.["exit_code"]
+  return {
+    more: textOf(fieldsOf(meta?.["terminal_output_delta"])?.["data"]) ?? "",
+    whole: textOf(fieldsOf(meta?.["terminal_output"])?.["data"]),
+    exitCode: Number.isSafeInteger(exitCode) ? Number(exitCode) : undefined
+  }
+}
+
+/** An input that repeats a part of what is known is no news: some agents ask for a permission with less than they said. */
+const repeats = (known: string | undefined, input: unknown): boolean => {
+  const before = known === undefined ? undefined : fieldsOf(JSON.parse(known))
+  const now = fieldsOf(input)
+  if (before === undefined || now === undefined) return false
+  return Object.entries(now).every(([key, value]) => JSON.stringify(value) === JSON.stringify(before[key]))
+}
+
 const isUncertain = (update: Fields): boolean =>
   fieldsOf(fieldsOf(update["_meta"])?.["tackroom"])?.["uncertain"] === true
 
 const endOf = (toolCallId: string, call: Call, update: Fields): HarnessEvent => {
   const raw = update["rawOutput"]
+  const text = call.text === "" ? call.shown : call.text
+  const { exitCode } = terminalOf(update)
+  const metadata = exitCode === undefined ? {} : { metadata: { exitCode } }
   if (update["status"] === "completed") {
-    return { type: "tool-output", toolCallId, output: jsonOf(raw ?? (call.text === "" ? null : call.text)) }
+    return { type: "tool-output", toolCallId, output: jsonOf(raw ?? (text === "" ? null : text)), ...metadata }
   }
   if (isUncertain(update)) return { type: "tool-status", toolCallId, status: "uncertain" }
-  const error =
-    call.text === "" ? (textOf(raw) ?? (call.refused ? "The call was refused" : "The call failed")) : call.text
-  return { type: "tool-error", toolCallId, error, code: call.refused ? "denied" : "failed" }
+  const error = text === "" ? (textOf(raw) ?? (call.refused ? "The call was refused" : "The call failed")) : text
+  return { type: "tool-error", toolCallId, error, code: call.refused ? "denied" : "failed", ...metadata }
 }
 
 const called = (state: UpdateState, update: Fields): Translated => {
@@ -220,7 +247,8 @@ const called = (state: UpdateState, update: Fields): Translated => {
   const known = state.calls.get(toolCallId)
   if (known?.status === "ended") return nothing(state)
   const events: Array<HarnessEvent> = []
-  const input = update["rawInput"] === undefined ? known?.input : JSON.stringify(update["rawInput"])
+  const isSame = update["rawInput"] === undefined || repeats(known?.input, update["rawInput"])
+  const input = isSame ? known?.input : JSON.stringify(update["rawInput"])
   const title = wordsOf(update["title"]) ?? known?.title
   const kind = toolKindOf(update["kind"]) ?? known?.kind ?? "generic"
   const name = wordsOf(update["name"]) ?? known?.name ?? title ?? wordsOf(update["kind"]) ?? "tool"
@@ -229,7 +257,7 @@ const called = (state: UpdateState, update: Fields): Translated => {
   const isOther = known !== undefined && (known.title !== face.title || known.kind !== kind || known.name !== name)
   const display = displayOf(face, fieldsOf(update["rawInput"]))
   if (isNew || isOther) events.push({ type: "tool-start", toolCallId, toolName: name, kind, display })
-  if (update["rawInput"] !== undefined && input !== known?.input) {
+  if (!isSame && input !== known?.input) {
     events.push({ type: "tool-input", toolCallId, input: jsonOf(update["rawInput"]), display })
   }
   const locations = locationsOf(update["locations"])
@@ -249,6 +277,8 @@ const called = (state: UpdateState, update: Fields): Translated => {
       events.push({ type: "tool-content", toolCallId, content: jsonOf(content) })
     }
   }
+  const { more, whole } = terminalOf(update)
+  if (more !== "") events.push({ type: "tool-output-delta", toolCallId, delta: more, stream: "combined" })
   const call: Call = {
     ...face,
     status: ends ? "ended" : runs ? "running" : "reported",
@@ -257,11 +287,14 @@ const called = (state: UpdateState, update: Fields): Translated => {
     content: shown,
     locations: places,
     told: told?.told ?? known?.told ?? [],
-    text: content === undefined ? (known?.text ?? "") : textOfContent(content)
+    text: content === undefined ? (known?.text ?? "") : textOfContent(content),
+    shown: (whole ?? known?.shown ?? "") + more
   }
   if (ends) events.push(endOf(toolCallId, call, update))
   // Of a call that ended only that is still needed.
-  const kept = ends ? { ...call, input: undefined, content: undefined, locations: undefined, told: [], text: "" } : call
+  const kept = ends
+    ? { ...call, input: undefined, content: undefined, locations: undefined, told: [], text: "", shown: "" }
+    : call
   return { state: { ...state, part: undefined, calls: new Map(state.calls).set(toolCallId, kept) }, events }
 }
 
@@ -296,35 +329,38 @@ const planned = (state: UpdateState, update: Fields): Translated => ({
   ]
 })
 
-const commanded = (state: UpdateState, update: Fields): Translated => ({
-  state,
-  events: [
-    {
-      type: "available-commands-update",
-      commands: listOf(update["availableCommands"]).flatMap((entry) => {
-        const item = fieldsOf(entry)
-        const name = wordsOf(item?.["name"])
-        const description = wordsOf(item?.["description"])
-        const hint = wordsOf(fieldsOf(item?.["input"])?.["hint"])
-        return name === undefined
-          ? []
-          : [
-              {
-                name: name.replace(/^\//u, ""),
-                ...(description === undefined ? {} : { description }),
-                ...(hint === undefined ? {} : { input: { hint } }),
-                source: "harness" as const
-              }
-            ]
-      })
-    }
-  ]
-})
+const commandsOf = (update: Fields): Commands =>
+  listOf(update["availableCommands"]).flatMap((entry) => {
+    const item = fieldsOf(entry)
+    const name = wordsOf(item?.["name"])
+    const description = wordsOf(item?.["description"])
+    const hint = wordsOf(fieldsOf(item?.["input"])?.["hint"])
+    return name === undefined
+      ? []
+      : [
+          {
+            name: name.replace(/^\//u, ""),
+            ...(description === undefined ? {} : { description }),
+            ...(hint === undefined ? {} : { input: { hint } }),
+            source: "harness" as const
+          }
+        ]
+  })
 
-const optionsChanged = (state: UpdateState, offered: OfferedOptions): Translated => ({
-  state: { ...state, offered },
-  events: [{ type: "config-update", options: configOptionsOf(offered) }]
-})
+const isEqual = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+/** Agents say their commands and options again whenever something might have changed; told is what did. */
+const commanded = (state: UpdateState, update: Fields): Translated => {
+  const commands = commandsOf(update)
+  if (isEqual(commands, state.commands)) return nothing(state)
+  return { state: { ...state, commands }, events: [{ type: "available-commands-update", commands }] }
+}
+
+const optionsChanged = (state: UpdateState, offered: OfferedOptions): Translated => {
+  const options = configOptionsOf(offered)
+  if (isEqual(options, configOptionsOf(state.offered))) return nothing({ ...state, offered })
+  return { state: { ...state, offered }, events: [{ type: "config-update", options }] }
+}
 
 const used = (state: UpdateState, update: Fields): Translated => {
   const contextUsed = naturalOf(update["used"])

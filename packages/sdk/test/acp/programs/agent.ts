@@ -52,7 +52,7 @@ const missing = (id: string): acp.RequestError => {
     message: "Resource not found",
     data: { sessionId: id }
   }
-  return new acp.RequestError(code, message, data)
+  return new acp.RequestError(code, message, JSON.parse(JSON.stringify(data ?? null).replace("{id}", id)))
 }
 
 const chunk = (text: string, messageId?: string): acp.SessionUpdate => ({
