@@ -103,9 +103,9 @@ export const open = Effect.fnUntraced(function* (
     journal: (sessionId: string) =>
       Effect.map(events.read(sessionId, { limit: 1000 }), (page) => page.events.map(({ payload }) => payload)),
     /** Waits for an event that is there or will come. */
-    until: (sessionId: string, wanted: (payload: EventPayload) => boolean) =>
+    until: (sessionId: string, wanted: (payload: EventPayload) => boolean, after = 0) =>
       Effect.gen(function* () {
-        const subscription = events.subscribe({ sessionId, after: 0 })
+        const subscription = events.subscribe({ sessionId, after })
         while (true) {
           const item = yield* subscription.next
           if (item === undefined || !isEnvelope(item) || !wanted(item.payload)) continue
