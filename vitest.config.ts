@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { defineConfig } from "vitest/config"
+import { configDefaults, defineConfig } from "vitest/config"
 
 /** Makes every connection that leaves this machine fail the test. */
 const loopback = fileURLToPath(new URL("test/setup/loopback.ts", import.meta.url))
@@ -11,6 +11,9 @@ const program = existsSync(built) ? { TACKROOM_E2E_HOST: built } : {}
 
 /** A file for the JSON report beside the usual one; `.ci/run` counts from it. */
 const report = process.env["TACKROOM_TEST_REPORT"]
+
+/** Real agents take minutes and 1.5 GB of programs: their project is there only for who asks for it. */
+const realAgents = process.env["TACKROOM_REAL_AGENTS"] === "1"
 
 const project = (name: string, root: string, options: Record<string, unknown> = {}) => ({
   extends: true as const,
@@ -31,7 +34,13 @@ export default defineConfig({
       project("host", "packages/host"),
       project("runner", "packages/runner"),
       project("server", "packages/server"),
-      project("e2e", "test/e2e", { include: ["**/*.test.ts"], testTimeout: 120_000, env: program })
+      project("e2e", "test/e2e", {
+        include: ["**/*.test.ts"],
+        exclude: [...configDefaults.exclude, "agents/**"],
+        testTimeout: 120_000,
+        env: program
+      }),
+      ...(realAgents ? [project("agents", "test/e2e/agents", { include: ["*.test.ts"], testTimeout: 120_000 })] : [])
     ]
   }
 })

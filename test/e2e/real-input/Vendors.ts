@@ -3,7 +3,13 @@
  * connection fall silent. A conversation is planned by a key in the user's message: one entry per request of the turn.
  */
 import { LLMock } from "@copilotkit/aimock"
-import { createServer, request as httpRequest, type IncomingHttpHeaders, type ServerResponse } from "node:http"
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as httpRequest,
+  type ServerResponse
+} from "node:http"
 import type { AddressInfo } from "node:net"
 
 export type Api = "responses" | "chat-completions" | "anthropic"
@@ -25,6 +31,8 @@ export interface Answer {
    * answer ends as that vendor ends one that was cut, which aimock does not play.
    */
   readonly trouble?: Trouble
+  /** The words after which a connection falls silent, instead of after its first bytes. */
+  readonly silentAfter?: string
   /** More fields for the usage on the wire; aimock plays the totals alone. */
   readonly details?: { readonly [field: string]: unknown }
 }
@@ -74,8 +82,10 @@ export const fails = (status: number, message: string, more: object = {}, retryA
   reply: { error: { message, ...more }, status, ...(retryAfter === undefined ? {} : { retryAfter }) }
 })
 
-const apiOf = (url: string): Api =>
-  url.endsWith("/responses") ? "responses" : url.endsWith("/messages") ? "anthropic" : "chat-completions"
+const apiOf = (url: string): Api => {
+  const [path = ""] = url.split("?")
+  return path.endsWith("/responses") ? "responses" : path.endsWith("/messages") ? "anthropic" : "chat-completions"
+}
 
 const textOf = (content: unknown): string => (typeof content === "string" ? content : JSON.stringify(content ?? ""))
 
@@ -93,7 +103,11 @@ const startAimock = async (): Promise<LLMock> => {
   return mock
 }
 
-export const startVendor = async (): Promise<Vendor> => {
+/**
+ * `aside` is said to whatever asks outside a planned conversation: a request that offers no tools, as for a title, or whose
+ * user says no key. Without it such a request is refused.
+ */
+export const startVendor = async (options: { readonly aside?: Answer } = {}): Promise<Vendor> => {
   const mock = await startAimock()
   const all: Array<Arrived> = []
   const silent = new Map<string, { readonly reached: Promise<void>; readonly reach: () => void }>()
@@ -110,11 +124,12 @@ export const startVendor = async (): Promise<Vendor> => {
     return made
   }
 
-  const forward = (path: string, headers: IncomingHttpHeaders, text: string, response: ServerResponse): void => {
-    const { host: _host, ...kept } = headers
-    const onward = httpRequest(`${mock.url}${path}`, { method: "POST", headers: kept }, (answer) => {
+  const forward = (request: IncomingMessage, text: string, response: ServerResponse): void => {
+    const { host: _host, ...headers } = request.headers
+    const how = { method: request.method ?? "POST", headers }
+    const onward = httpRequest(`${mock.url}${request.url ?? ""}`, how, (answer) => {
       const key = [...served.keys()].find((key) => text.includes(key)) ?? ""
-      const { details, trouble } = served.get(key) ?? {}
+      const { details, silentAfter = "", trouble } = served.get(key) ?? {}
       served.delete(key)
       if (trouble === "garbled") {
         answer.resume()
@@ -127,6 +142,7 @@ export const startVendor = async (): Promise<Vendor> => {
         if (details !== undefined) return void response.write(withDetails(chunk.toString("utf8"), details))
         if (trouble === undefined) return void response.write(chunk)
         if (trouble === "cut") return void response.write(asCut(chunk.toString("utf8")))
+        if (!chunk.includes(silentAfter)) return void response.write(chunk)
         answer.removeAllListeners("data")
         answer.resume()
         response.write(chunk, () => silence(key).reach())
@@ -146,6 +162,8 @@ export const startVendor = async (): Promise<Vendor> => {
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
     request.on("end", () => {
       const text = Buffer.concat(chunks).toString("utf8")
+      // Some ask whether anyone is there, or which models there are; only what has a body asks a model.
+      if (text === "") return forward(request, text, response)
       all.push({
         api: apiOf(request.url ?? ""),
         headers: request.headers,
@@ -154,7 +172,7 @@ export const startVendor = async (): Promise<Vendor> => {
         closed: new Promise((resolve) => response.on("close", () => resolve()))
       })
       for (const look of waiting) look()
-      forward(request.url ?? "", request.headers, text, response)
+      forward(request, text, response)
     })
   })
   await new Promise<void>((resolve) => {
@@ -169,6 +187,20 @@ export const startVendor = async (): Promise<Vendor> => {
       (latest, key) => (text.lastIndexOf(key) > text.lastIndexOf(latest ?? "\0") ? key : latest),
       undefined
     )
+
+  const { aside } = options
+  if (aside !== undefined) {
+    mock.on(
+      {
+        predicate: ({ messages, tools }) => {
+          const words = messages.findLast((message) => message.role === "user")?.content
+          return (tools ?? []).length === 0 || latestKey(textOf(words)) === undefined
+        }
+      },
+      () => (typeof aside.reply === "function" ? aside.reply() : aside.reply) as never,
+      aside.options
+    )
+  }
 
   const plays: Vendor["plays"] = (key, steps) => {
     keys.add(key)
