@@ -30,7 +30,8 @@ export class AgentGone extends Data.TaggedError("AgentGone")<{}> {}
 
 export interface AcpConnection {
   readonly request: (method: string, params: object) => Effect.Effect<unknown, AgentRefused | AgentGone>
-  readonly notify: (method: string, params: object) => Effect.Effect<void>
+  /** Sends at once, before anything that is sent later. */
+  readonly notify: (method: string, params: object) => void
   /** Completes when no message can come or go any more. */
   readonly closed: Effect.Effect<void>
 }
@@ -134,7 +135,11 @@ export const connect = (child: Child, listener: AcpListener): Effect.Effect<AcpC
     const take = (value: unknown): Effect.Effect<void> => {
       if (!isMessage(value)) return Effect.sync(() => badValue(value))
       if ("method" in value && value.method === methods.client.session.update && !("id" in value)) {
-        return Effect.sync(() => listener.update(value.params))
+        // One update that the seat stumbles over ends no connection.
+        return Effect.catchDefect(
+          Effect.sync(() => listener.update(value.params)),
+          () => Effect.sync(() => badValue(value))
+        )
       }
       toSdk?.enqueue(value)
       return afterTasks
@@ -166,7 +171,8 @@ export const connect = (child: Child, listener: AcpListener): Effect.Effect<AcpC
           try: () => connection.agent.request<unknown, object>(method, params),
           catch: failureOf
         }),
-      notify: (method, params) => Effect.ignore(Effect.tryPromise(() => connection.agent.notify(method, params))),
+      // A connection that is closed by now has nobody to tell.
+      notify: (method, params) => void connection.agent.notify(method, params).catch(() => undefined),
       closed
     }
   })

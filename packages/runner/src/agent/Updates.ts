@@ -59,6 +59,10 @@ const quietKinds: ReadonlySet<string> = new Set([
   "compaction_summary_chunk"
 ])
 
+/** The conversation that an update belongs to. */
+export const sessionOf = (params: unknown): string | undefined =>
+  isObject(params) ? textAt(params, "sessionId") : undefined
+
 /** Reads the parameters of a `session/update`. */
 export const readUpdate = (params: unknown): Update => {
   const update = isObject(params) ? params["update"] : undefined

@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs"
 import { Effect, Exit, Result } from "effect"
 import type { EnvironmentView } from "../rig/Endpoint.ts"
-import { exitCodes } from "../seat/ExitCodes.ts"
+import { exitCodes } from "../seat/Ending.ts"
 import { runSeat } from "../seat/Seat.ts"
 import { paneOutput } from "../terminal/PaneOutput.ts"
 import type { SeatSignals } from "../terminal/Signals.ts"

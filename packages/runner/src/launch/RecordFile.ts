@@ -8,6 +8,9 @@ import { type LaunchRecord, writeLaunchRecord } from "@tackroom/protocol/seat"
 import { Data, Effect } from "effect"
 import type { AgentInfo } from "../agent/Opening.ts"
 
+/** What a record says of the conversation. */
+export type RecordContent = { readonly nativeRef: string } | { readonly error: string }
+
 /** The record could not be written. `code` is the system's. */
 export class RecordFailed extends Data.TaggedError("RecordFailed")<{ readonly code: string }> {}
 

@@ -288,7 +288,13 @@ export const makePermissionPath = (options: {
         const entry: Open = { request, turnId, title, kind, askId: undefined, settled: false, withdrawn: undefined }
         open.add(entry)
         reporter.waiting()
-        run(follow(entry))
+        run(
+          Effect.catchDefect(follow(entry), () =>
+            Effect.sync(() => {
+              if (entry.withdrawn === undefined) permit(entry, "internal fault")
+            })
+          )
+        )
       },
       takeBack: (request) => {
         const entry = [...open].find((candidate) => candidate.request === request)

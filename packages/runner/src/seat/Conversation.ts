@@ -7,7 +7,7 @@
 import { Clock, Deferred, Effect, Exit, FiberHandle, Result, type Scope } from "effect"
 import type { Reporter } from "../activity/Reporter.ts"
 import type { AcpConnection, agentMethods } from "../agent/AcpConnection.ts"
-import { readUpdate, type Update } from "../agent/Updates.ts"
+import { readUpdate, sessionOf, type Update } from "../agent/Updates.ts"
 import type { PermissionPath } from "../permission/PermissionPath.ts"
 import { describePrompt, type InputEvent } from "../terminal/Block.ts"
 import type { Pane } from "../terminal/Pane.ts"
@@ -107,14 +107,14 @@ export const makeConversation = (options: {
       cancelled.cancelledAt = clock.currentTimeMillisUnsafe()
       pane.line(`cancel > requested at ${clockTime(cancelled.cancelledAt)}`, "always")
       const { connection, methods, sessionId } = agent
+      connection.notify(methods.session.cancel, { sessionId })
+      permissions.cancelTurn()
       void runReminder(
         Effect.gen(function* () {
-          yield* connection.notify(methods.session.cancel, { sessionId })
           yield* Effect.sleep(slowCancelMs)
           if (!cancelled.ended) pane.line("cancel > not confirmed yet", "always")
         })
       )
-      permissions.cancelTurn()
     }
 
     const showTool = (update: Extract<Update, { readonly _tag: "Tool" }>): void => {
@@ -153,6 +153,8 @@ export const makeConversation = (options: {
     }
 
     const update = (params: unknown): void => {
+      // An agent may run conversations of its own beside this one.
+      if (agent !== undefined && sessionOf(params) !== agent.sessionId) return
       const read = readUpdate(params)
       if (history !== undefined) {
         history += 1
@@ -243,15 +245,13 @@ export const makeConversation = (options: {
         Effect.gen(function* () {
           endHistory()
           agent = opened
-          for (;;) {
+          while (!stopped) {
             tellIdle()
             const text = yield* prompts.take
-            if (stopped) {
-              lose(`message not sent: ${foreignPiece(describePrompt(text))}`)
-              continue
-            }
             yield* runTurn(text, opened)
           }
+          // What still waits is told by whoever ends the seat.
+          return yield* Effect.never
         }),
       isOpen: () => agent !== undefined,
       isInTurn: () => turn !== undefined,

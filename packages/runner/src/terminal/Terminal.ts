@@ -25,18 +25,32 @@ export interface InputListener {
   readonly end: () => void
 }
 
+/** The terminal under the names that it may be opened by once more, to be written without waiting. */
+const terminals = ["/dev/tty", "/dev/fd/1"]
+
 /** A pane that nobody reads takes no bytes; the way out must not wait for it. */
 const writeWithoutWaiting = (text: string): void => {
-  try {
-    const { O_NOCTTY, O_NONBLOCK, O_WRONLY } = fs.constants
-    const descriptor = fs.openSync("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY)
+  const { O_NOCTTY, O_NONBLOCK, O_WRONLY } = fs.constants
+  for (const name of terminals) {
     try {
-      fs.writeSync(descriptor, text)
-    } finally {
-      fs.closeSync(descriptor)
+      const descriptor = fs.openSync(name, O_WRONLY | O_NONBLOCK | O_NOCTTY)
+      try {
+        fs.writeSync(descriptor, text)
+        return
+      } finally {
+        fs.closeSync(descriptor)
+      }
+    } catch {
+      // It hung up, is full, or is none of ours. Without any of them nothing is left to be told.
     }
+  }
+}
+
+const writeOnce = (text: string): void => {
+  try {
+    fs.writeSync(1, text)
   } catch {
-    // The terminal hung up, or there is none: nothing is left to be told.
+    // Nobody sees the pane; the seat works all the same.
   }
 }
 
@@ -83,7 +97,7 @@ export const takeTerminal = (): SeatTerminal => {
   if (isTty) {
     input.setRawMode?.(true)
     process.once("exit", restore)
-    fs.writeSync(1, pasteOn)
+    writeOnce(pasteOn)
     input.on("data", data)
   }
 

@@ -30,7 +30,7 @@ const openWith = (script: Script, options: Partial<OpeningOptions> = {}) => {
         ? Effect.fail(new AgentRefused({ code: reply.code, message: "conversation not found" }))
         : Effect.succeed(reply.result)
     },
-    notify: () => Effect.void,
+    notify: () => undefined,
     closed: Effect.never
   }
   const opening = open(connection, {

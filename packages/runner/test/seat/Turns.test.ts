@@ -273,7 +273,7 @@ describe("the command", () => {
   it("that cannot be started ends the seat with 69 and is said [SEAT-133, SEAT-252]", async () => {
     const seat = await startSeat({ command: ["/nowhere/otter"] })
     assert.strictEqual((await seat.ended).code, 69)
-    assert.include(seat.screen.text, "error > cannot start /nowhere/otter: no such program")
+    assert.include(seat.screen.text, "error > no conversation was opened: cannot start /nowhere/otter: no such program")
     assert.isFalse(seat.hasRecord)
     assert.deepStrictEqual(seat.rig.story, ["Notification/runtime_error"])
     const file = join(seat.folder, "not-executable")
