@@ -15,10 +15,11 @@ import { failureOf, runAll } from "./Schedule.ts"
 import { select } from "./Selection.ts"
 import { complaints, runTwins } from "./SelfTest.ts"
 import { runnerFamily } from "./runner/RunnerFamily.ts"
+import { serveFamily } from "./serve/ServeFamily.ts"
 import { exitCode, exitCodes } from "./Verdict.ts"
 
 /** The wires that can be checked. */
-const families: ReadonlyArray<Family> = [runnerFamily]
+const families: ReadonlyArray<Family> = [runnerFamily, serveFamily]
 
 export interface Output {
   readonly out: (text: string) => void

@@ -2,7 +2,7 @@
  * What a check saw, as it stands in a report: cut to a length a person reads, with the secrets of the case masked.
  */
 
-export type EvidenceKind = "post" | "request" | "acp" | "pane" | "file" | "process"
+export type EvidenceKind = "post" | "request" | "acp" | "pane" | "file" | "process" | "op" | "line"
 
 export interface Evidence {
   /** Milliseconds since the case began. */

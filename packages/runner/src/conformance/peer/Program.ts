@@ -20,6 +20,8 @@ export interface ProgramSpec {
   readonly env: Readonly<Record<string, string>>
   readonly columns?: number
   readonly onOutput: (bytes: Uint8Array) => void
+  /** Standard error, where it is not part of the output. */
+  readonly onError?: (bytes: Uint8Array) => void
   readonly onEnd: (ended: Ended) => void
   /** Members of the program's group outlived it; they are ended. */
   readonly onLeftOver: (group: number) => void
@@ -33,16 +35,21 @@ export interface Program {
   readonly ended: () => Ended | undefined
 }
 
-/** Starts a program with pipes. Standard error joins standard output, as in a pane. */
-export const spawnPiped = (spec: ProgramSpec): Effect.Effect<Program, KitFailed, Scope.Scope> =>
+export interface PipedProgram extends Program {
+  /** Takes no more of its output: the program writes into a closed pipe. */
+  readonly closeOutput: () => void
+}
+
+/** Starts a program with pipes. Standard error joins standard output, as in a pane, unless somebody wants it apart. */
+export const spawnPiped = (spec: ProgramSpec): Effect.Effect<PipedProgram, KitFailed, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.callback<Program, KitFailed>((resume) => {
+    Effect.callback<PipedProgram, KitFailed>((resume) => {
       const [command = "", ...args] = spec.command
       const child = spawn(command, args, { cwd: spec.cwd, env: { ...spec.env }, detached: true, stdio: "pipe" })
       let ended: Ended | undefined
       child.stdin.on("error", () => undefined)
       child.stdout.on("data", spec.onOutput)
-      child.stderr.on("data", spec.onOutput)
+      child.stderr.on("data", spec.onError ?? spec.onOutput)
       child.once("exit", (code, signal) => {
         ended = { code, signal: signal === null ? null : constants.signals[signal] }
         spec.onEnd(ended)
@@ -57,6 +64,7 @@ export const spawnPiped = (spec: ProgramSpec): Effect.Effect<Program, KitFailed,
             pid,
             write: (bytes) => void child.stdin.write(bytes),
             endInput: () => void child.stdin.end(),
+            closeOutput: () => void child.stdout.destroy(),
             signal: (signal) => void child.kill(signal),
             ended: () => ended
           })

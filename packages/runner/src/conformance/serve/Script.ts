@@ -17,6 +17,21 @@ export interface Scene {
   readonly rounds: ReadonlyArray<Round>
 }
 
+/** The prompts of the checks, and the words the agent is to say. */
+export const prompts = {
+  say: (text: string) => `#say ${text}`,
+  silent: "#silent",
+  tool: "#tool",
+  tools: (count: number) => `#tools ${count}`,
+  failing: "#failing",
+  ask: "#ask",
+  /** Asks, and then works until it is stopped. */
+  askThenHang: "#ask-then-hang",
+  confirm: "#confirm",
+  hang: "#hang",
+  refused: "#refused"
+} as const
+
 /** The question of `#ask`, and its options. */
 export const question = { text: "Which colour?", options: ["Green", "Red"] } as const
 /** What `#confirm` wants to be confirmed. */
@@ -24,7 +39,8 @@ export const confirmation = "May I go on?"
 
 export const words = { hang: "Thinking", done: "Done.", used: "The tool was used." } as const
 
-const rest = (prompt: string): string => prompt.slice(prompt.indexOf(" ") + 1)
+/** What stands behind the mark, on its line. */
+const rest = (prompt: string): string => prompt.slice(prompt.indexOf(" ") + 1).split("\n")[0] ?? ""
 
 /** What a prompt asks of its agent. One without a mark is said back. */
 export const sceneOf = (prompt: string): Scene => {
@@ -50,6 +66,8 @@ export const sceneOf = (prompt: string): Scene => {
       return { rounds: [{ calls: "failing" }, { text: words.used }] }
     case "#ask":
       return { rounds: [{ calls: "ask" }, { text: words.done }] }
+    case "#ask-then-hang":
+      return { rounds: [{ calls: "ask" }, { text: words.hang, hangs: true }] }
     case "#confirm":
       return { rounds: [{ calls: "confirm" }, { text: words.done }] }
     case "#hang":

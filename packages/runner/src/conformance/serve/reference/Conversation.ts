@@ -3,6 +3,7 @@ import type { Fields, Read, Refusal } from "./Input.ts"
 import type { Output } from "./Output.ts"
 import { type Run, startRun } from "./Run.ts"
 import type { Settings } from "./Settings.ts"
+import type { State } from "./State.ts"
 import { question } from "../Script.ts"
 
 const absent = (value: unknown): boolean => value === undefined || value === null
@@ -20,7 +21,7 @@ const badField = (field: string, expected: string): Refusal =>
 
 const budgetFields = ["max_rounds", "timeout", "answer_timeout", "budget", "budgets"]
 
-export const makeConversation = (settings: Settings, output: Output, onDrained: () => void) => {
+export const makeConversation = (settings: Settings, state: State, output: Output, onDrained: () => void) => {
   const { bare, broken } = settings
   const used = new Set<string>()
   let run: Run | undefined
@@ -64,7 +65,30 @@ export const makeConversation = (settings: Settings, output: Output, onDrained: 
     if (!bare && used.has(id) && !broken("SRV-102")) {
       return refusal("run_id_reused", `run id ${id} was used before in this process`, { run_id: id })
     }
+    const submissionId = typeof fields["submission_id"] === "string" && !bare ? fields["submission_id"] : undefined
+    const known = submissionId === undefined || broken("SRV-299") ? undefined : state.find(submissionId)
+    if (known !== undefined && known.prompt !== prompt) {
+      return refusal("submission_conflict", `submission ${submissionId} was used before with another prompt`, {
+        submission_id: submissionId
+      })
+    }
     used.add(id)
+    if (known !== undefined) {
+      const common = { run_id: id, duplicate: true, ...(opId === undefined ? {} : { op_id: opId }) }
+      const { answer: said, errors, status } = known
+      output.put({ type: "start", seq: 1, prompt, warnings: [], ...common })
+      output.put({
+        type: "result",
+        seq: 2,
+        answer: said,
+        errors,
+        error_messages: [],
+        cancelled: status === "cancelled",
+        status,
+        ...common
+      })
+      return undefined
+    }
     run = startRun({
       id,
       prompt: String(prompt),
@@ -79,9 +103,10 @@ export const makeConversation = (settings: Settings, output: Output, onDrained: 
       output,
       askId: () => `ask_${++asks}`,
       former,
-      onEnd: (answer) => {
+      onEnd: ({ answer: said, errors, status }) => {
         run = undefined
-        former = answer
+        former = said
+        state.add({ submissionId: submissionId ?? `run-${id}`, prompt: String(prompt), answer: said, errors, status })
         if (isDraining) setImmediate(onDrained)
       }
     })
@@ -102,8 +127,13 @@ export const makeConversation = (settings: Settings, output: Output, onDrained: 
 
   const answer = (fields: Fields, opId: string | undefined): Refusal | undefined => {
     const values: unknown = fields["answers"]
-    if (!Array.isArray(values) || values.length === 0 || values.length > 64)
+    if (broken("SRV-190") && Array.isArray(values) && values.length === 0) {
+      run?.ask()?.settle([question.options[0]], "driver", opId)
+      return undefined
+    }
+    if (!Array.isArray(values) || values.length === 0 || values.length > 64) {
       return badField("answers", "1 to 64 values")
+    }
     const at = values.findIndex(
       (value: unknown) => typeof value === "object" && value !== null && (bare || !Array.isArray(value))
     )
@@ -117,13 +147,12 @@ export const makeConversation = (settings: Settings, output: Output, onDrained: 
       return refusal("ambiguous_answer", `ambiguous answer: ask ${over} is over, name the ask`, { ask_id: over })
     }
     if (askId !== undefined && ask !== undefined && askId !== ask.id && !broken("SRV-192")) {
-      if (broken("SRV-193")) ask.settle(undefined, "cancel")
       return refusal("stale_answer", `stale answer: ask ${askId} is over, ${ask.id} is open`, {
         ask_id: askId,
         pending_ask_id: ask.id
       })
     }
-    if (ask === undefined) return refusal("no_pending_ask", "no ask is open")
+    if (ask === undefined) return broken("SRV-194") ? undefined : refusal("no_pending_ask", "no ask is open")
     const chosen: unknown = values.flat()[0]
     if (
       !bare &&
@@ -137,7 +166,6 @@ export const makeConversation = (settings: Settings, output: Output, onDrained: 
       })
     }
     ask.settle(broken("SRV-195") && ask.kind === "confirm" ? ["yes"] : values.flat(), "driver", opId)
-    if (broken("SRV-194")) output.put({ type: "log", run_id: run?.id, seq: 1, message: "answered" })
     return undefined
   }
 
@@ -177,6 +205,10 @@ export const makeConversation = (settings: Settings, output: Output, onDrained: 
         return undefined
       }
       case "hello":
+        if (broken("SRV-090")) {
+          setTimeout(() => hello(fields, opId), 5)
+          return undefined
+        }
         if (run !== undefined && broken("SRV-120")) return refusal("busy", "a run is active")
         return hello(fields, opId)
       case "ping":

@@ -71,6 +71,7 @@ export const makeInput = (settings: Settings, onLine: (read: Read) => void) => {
       if (broken("SRV-036")) return
       return refuse("bad_json", broken("SRV-040") ? `is not JSON: ${text.slice(0, 50)}` : "is not JSON")
     }
+    if (!isObject(value) && broken("SRV-038")) return
     if (!isObject(value)) return refuse("not_an_object", "is not a JSON object")
     onLine({ fields: value })
   }

@@ -1,5 +1,5 @@
 /** Lines of the reference program on their way out: numbered, escaped, written whole. */
-import type { Refusal } from "./Input.ts"
+import { lineLimit, type Refusal } from "./Input.ts"
 import type { Settings } from "./Settings.ts"
 
 export type Line = Record<string, unknown>
@@ -11,10 +11,21 @@ const escaped = (text: string): string =>
 export const makeOutput = (settings: Settings, write: (text: string) => void) => {
   const { bare, broken } = settings
 
-  const put = (line: Line): void => {
+  const encoded = (line: Line): string => {
     const { protocol, ...rest } = { protocol: 1, ...line }
     const text = JSON.stringify(broken("SRV-061") && line["type"] === "pong" ? rest : { protocol, ...rest })
-    write(`${broken("SRV-062") ? text : escaped(text)}\n`)
+    const kept = broken("SRV-063") ? text.replaceAll(/\\ud[89a-f][0-9a-f]{2}/gu, "\uFFFD") : text
+    return `${broken("SRV-062") ? kept : escaped(kept)}\n`
+  }
+
+  const put = (line: Line): void => {
+    const { prompt } = line
+    let text = encoded(line)
+    if (typeof prompt === "string" && Buffer.byteLength(text) > lineLimit && !broken("SRV-064")) {
+      // The one field that a driver can make as long as it likes; a character is six bytes at most.
+      text = encoded({ ...line, prompt: prompt.slice(0, lineLimit / 8), prompt_truncated: true })
+    }
+    write(text)
   }
 
   return {
@@ -25,7 +36,7 @@ export const makeOutput = (settings: Settings, write: (text: string) => void) =>
         type: "error",
         error: { code: broken("SRV-130") ? reason : "protocol", message, ...(bare ? {} : { reason, detail }) },
         message,
-        ...(opId === undefined || broken("SRV-098") ? (broken("SRV-098") ? { op_id: null } : {}) : { op_id: opId }),
+        ...(opId === undefined ? (broken("SRV-098") ? { op_id: null } : {}) : { op_id: opId }),
         ...(broken("SRV-065") ? { seq: 1 } : {})
       })
     }

@@ -22,6 +22,13 @@ export interface Run {
   readonly stop: (stop: Stop) => void
 }
 
+/** How a run ended, as it is kept. */
+interface Ended {
+  readonly answer: string
+  readonly status: string
+  readonly errors: ReadonlyArray<unknown>
+}
+
 export interface RunInput {
   readonly id: string
   readonly prompt: string
@@ -32,7 +39,8 @@ export interface RunInput {
   readonly askId: () => string
   /** What the run before answered; a faulty program forgets to begin anew. */
   readonly former: string
-  readonly onEnd: (answer: string) => void
+  /** Told before the result is written. */
+  readonly onEnd: (how: Ended) => void
 }
 
 const pieces = (text: string): ReadonlyArray<string> => text.match(/.{1,12}/gsu) ?? []
@@ -75,6 +83,7 @@ export const startRun = (input: RunInput): Run => {
 
   const halt = (next: Stop): void => {
     if (stop !== undefined || isEnded) return
+    if (ask !== undefined && broken("SRV-202")) return
     stop = next
     if (!bare && !broken("SRV-220")) notify("cancelling", { cause: next.cause }, next.opId)
     ask?.settle(undefined, "cancel")
@@ -202,7 +211,7 @@ export const startRun = (input: RunInput): Run => {
     const isTool = round.calls === "tool" || round.calls === "failing"
     if (isTool) announceTool()
     const shown = broken("SRV-379") && usage.rounds === 2 ? { ...usage, output: 1 } : usage
-    notify("usage", broken("SRV-069") ? { ...shown, cost: "much" } : { ...shown })
+    notify("usage", broken("SRV-069") ? { ...shown, input: String(shown.input) } : { ...shown })
     if (isTool) runTool(round.calls === "failing")
     if (round.calls === "ask" || round.calls === "confirm") {
       await asking(round.calls)
@@ -222,7 +231,7 @@ export const startRun = (input: RunInput): Run => {
       if (index === scene.rounds.length - 1 && said !== "") answer = `${said}: ${before === answer ? "" : answer}`
       if (errors.length > 0) return
     }
-    if (answer.trim() === "" && errors.length === 0)
+    if (answer.trim() === "" && errors.length === 0 && !broken("SRV-148"))
       errors.push({ code: "no_answer", message: "the run has no answer" })
   }
 
@@ -257,10 +266,12 @@ export const startRun = (input: RunInput): Run => {
           }),
       ...(stop?.opId === undefined || bare || broken("SRV-097") ? {} : { cancel_op_id: stop.opId })
     }
-    if (!broken("SRV-144")) input.onEnd(answer)
+    const how = { answer, errors, status: cancelled ? "cancelled" : errors.length > 0 ? "failed" : "completed" }
+    if (!broken("SRV-144")) input.onEnd(how)
     put(result)
+    if (broken("SRV-140")) put(result)
     isEnded = true
-    if (broken("SRV-144")) setTimeout(() => input.onEnd(answer), 100)
+    if (broken("SRV-144")) setTimeout(() => input.onEnd(how), 100)
   }
 
   const lateLine = (): void => {
@@ -283,7 +294,7 @@ export const startRun = (input: RunInput): Run => {
   if (broken("SRV-145") && input.prompt.startsWith("#refused")) {
     output.error({ reason: "bad_op", message: "the model service refused the request", detail: {} }, opId)
     clearTimeout(timer)
-    input.onEnd("")
+    input.onEnd({ answer: "", status: "failed", errors: [] })
   } else void work().then(finish)
 
   return { id, ask: () => ask, unanswered: () => unanswered, stop: halt }

@@ -31,7 +31,9 @@ const own = [
   "confirm_options",
   "ask_resolved",
   "tool_status",
-  "cancel_ladder"
+  "cancel_ladder",
+  "durable_session",
+  "submission_id"
 ]
 
 export interface Settings {
@@ -41,6 +43,9 @@ export interface Settings {
   readonly maxRounds: number | undefined
   readonly timeoutMs: number | undefined
   readonly answerTimeoutMs: number | undefined
+  /** Where the session is kept, and which one is to be resumed. */
+  readonly state: string | undefined
+  readonly session: string | undefined
   readonly broken: (rule: string) => boolean
 }
 
@@ -59,7 +64,9 @@ export const readSettings = (argv: ReadonlyArray<string>): Settings => {
       fault: { type: "string" },
       "max-rounds": { type: "string" },
       timeout: { type: "string" },
-      "answer-timeout": { type: "string" }
+      "answer-timeout": { type: "string" },
+      state: { type: "string" },
+      session: { type: "string" }
     }
   })
   const bare = values.bare === true
@@ -70,6 +77,8 @@ export const readSettings = (argv: ReadonlyArray<string>): Settings => {
     maxRounds: broken("SRV-263") ? undefined : positive(values["max-rounds"]),
     timeoutMs: broken("SRV-265") ? undefined : inMs(positive(values.timeout)),
     answerTimeoutMs: inMs(positive(values["answer-timeout"])),
+    state: values.state,
+    session: broken("SRV-292") ? undefined : values.session,
     broken
   }
 }
