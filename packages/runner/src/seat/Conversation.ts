@@ -76,6 +76,7 @@ export const makeConversation = (options: {
     let tools = new Map<string, Tool>()
     let idleWaiters: Array<Deferred.Deferred<void>> = []
 
+    const isStopped = (): boolean => stopped
     const isIdle = (): boolean => agent !== undefined && turn === undefined && prompts.size() === 0
     const tellIdle = (): void => {
       if (!isIdle()) return
@@ -245,11 +246,11 @@ export const makeConversation = (options: {
         Effect.gen(function* () {
           endHistory()
           agent = opened
-          while (!stopped) {
+          const nextTurn = Effect.suspend(() => {
             tellIdle()
-            const text = yield* prompts.take
-            yield* runTurn(text, opened)
-          }
+            return Effect.flatMap(prompts.take, (text) => runTurn(text, opened))
+          })
+          while (!isStopped()) yield* nextTurn
           // What still waits is told by whoever ends the seat.
           return yield* Effect.never
         }),
