@@ -10,6 +10,7 @@ import { spawnSync } from "node:child_process"
 import { closeSync, constants, openSync } from "node:fs"
 import { endGroup, isGroupAlive, signalGroup } from "@tackroom/sdk/process"
 import { kitFailed, type KitFailed } from "../Check.ts"
+import { makePaneWriter } from "./PaneWriter.ts"
 import type { Ended, Program, ProgramSpec } from "./Program.ts"
 
 /** What of the terminal's state the promises speak of. */
@@ -38,14 +39,24 @@ const loadBinding = Effect.tryPromise({
 /** Fails with what to install when there is no binding. */
 export const available: Effect.Effect<void, KitFailed> = Effect.asVoid(loadBinding)
 
-/** The binding's own class: bytes both ways, the path of the terminal and its end, which its types leave out. */
+/** The binding's own class: bytes, descriptor, path and socket of the terminal, which its types leave out. */
 interface Bound {
   readonly pid: number
   readonly ptsName: string
+  readonly fd: number
   readonly onData: (listener: (data: Uint8Array) => void) => unknown
   readonly onExit: (listener: (end: { readonly exitCode: number; readonly signal?: number }) => void) => unknown
-  readonly write: (data: Uint8Array) => void
-  readonly destroy: () => void
+  readonly _socket: { destroy: () => unknown; readonly emit: (event: "close") => boolean }
+}
+
+/**
+ * Keeps the terminal open beyond the end of its program, so that its state can still be read; gives what closes it. The
+ * binding closes it a moment after the end, and tells of the end only then: it is told that it did.
+ */
+const keepOpen = ({ _socket: socket }: Bound): (() => void) => {
+  const destroy = socket.destroy.bind(socket)
+  socket.destroy = () => socket.emit("close")
+  return () => void destroy()
 }
 
 const readMode = (fd: number): TerminalMode | undefined => {
@@ -57,6 +68,15 @@ const readMode = (fd: number): TerminalMode | undefined => {
     echo: flags.has("echo"),
     signals: flags.has("isig"),
     crToLf: flags.has("icrnl")
+  }
+}
+
+/** A signal to a process that may just have ended, which the binding has not told yet. */
+const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It is gone; its end will be told.
   }
 }
 
@@ -79,24 +99,28 @@ export const spawnPty = Effect.fn("Pty.spawn")(function* (
         const terminal = openSync(pty.ptsName, constants.O_RDWR | constants.O_NOCTTY)
         let ended: Ended | undefined
         let open = true
+        const close = keepOpen(pty)
+        const writer = makePaneWriter(pty.fd)
         pty.onData(spec.onOutput)
         pty.onExit(({ exitCode, signal }) => {
+          writer.close()
           ended = signal === undefined || signal === 0 ? { code: exitCode, signal: null } : { code: null, signal }
           spec.onEnd(ended)
         })
         const closePane = (): void => {
           if (!open) return
           open = false
-          pty.destroy()
+          writer.close()
+          close()
         }
         return {
           pid: pty.pid,
           write: (bytes: Uint8Array) => {
-            if (open && ended === undefined) pty.write(bytes)
+            if (open && ended === undefined) writer.write(bytes)
           },
           endInput: closePane,
           signal: (signal: NodeJS.Signals) => {
-            if (ended === undefined) process.kill(pty.pid, signal)
+            if (ended === undefined) sendSignal(pty.pid, signal)
           },
           ended: () => ended,
           mode: () => readMode(terminal),
