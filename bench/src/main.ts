@@ -7,6 +7,7 @@ import { cpus, loadavg, tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { acp } from "./Acp.ts"
 import { appends } from "./Appends.ts"
 import { coldStart } from "./ColdStart.ts"
 import { firstTurn } from "./FirstTurn.ts"
@@ -28,6 +29,7 @@ const measures: Readonly<
   appends: { what: "durable appends of the SQLite store beside raw better-sqlite3", run: appends },
   turns: { what: "whole turns with a model that answers at once", run: turns },
   streaming: { what: "events a second to a client that follows its run", run: streaming },
+  acp: { what: "tackroom acp and the driver beside the official SDK alone", run: acp },
   replay: { what: "a journal of 100,000 events read by pages", run: replay },
   memory: { what: "resident memory idle, with 1,000 sessions, under a client that never reads", run: memory },
   journal: { what: "rows and bytes of a 10,000-token answer", run: journalSize }

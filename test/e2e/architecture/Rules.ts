@@ -44,7 +44,8 @@ export const holders: Readonly<Record<string, ReadonlyArray<string>>> = {
   "@agentclientprotocol/sdk": [
     "packages/sdk/src/harness/acp/",
     "packages/host/src/faces/acp/",
-    "packages/runner/src/agent/"
+    "packages/runner/src/agent/",
+    "bench/src/"
   ],
   "@lydell/node-pty": ["packages/runner/src/conformance/"],
   "@ai-sdk/anthropic": ["packages/host/src/models/"],
