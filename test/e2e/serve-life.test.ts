@@ -1,7 +1,7 @@
 /** Serve mode over the real program: how it starts and ends, crashes and resumes, and what a bad driver does to it. */
 import { assert, describe, it } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { mkdirSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { readStored } from "./support/Journal.ts"
 import { makeLab, residentMiB, type Lab } from "./support/Lab.ts"
@@ -181,6 +181,43 @@ describe("the durable session", () => {
     assert.notProperty(result, "cursor")
     assert.strictEqual((await driver.host.closed).code, 1)
     assert.strictEqual(driver.lines.at(-1), result)
+  })
+})
+
+describe("what others do meanwhile", () => {
+  it("a run whose session was closed by another face is one line, its result [SRV-143]", async () => {
+    const lab = agentLab([])
+    const driver = startServe(lab)
+    const { session_id } = await driver.ready()
+    await driver.run("1", "hello")
+    const host = await lab.open()
+    await host.call("agent/close", { session_id })
+    await host.close()
+    const result = await driver.run("2", "too late", { op_id: "x" })
+    assert.deepStrictEqual(driver.story("2"), ["result"])
+    assert.deepInclude(result, {
+      seq: 1,
+      op_id: "x",
+      status: "failed",
+      cancelled: false,
+      answer: "",
+      usage: { input: 0, output: 0, rounds: 0 }
+    })
+    assert.deepInclude(result.errors[0], { code: "unknown" })
+    await driver.host.close()
+    const again = startServe(lab, ["--session", session_id])
+    assert.deepStrictEqual(await again.host.closed, exit(3))
+  })
+
+  it("what a library prints goes to stderr [SRV-010]", async () => {
+    const lab = agentLab([])
+    const noisy = join(lab.root, "noisy.cjs")
+    writeFileSync(noisy, 'setInterval(() => { console.log("stray"); process.stdout.write("stray\\n") }, 5).unref()')
+    const driver = startServe(lab, [], { env: { NODE_OPTIONS: `--require ${noisy}` } })
+    await driver.run("1", "hello")
+    assert.notInclude(driver.host.lines.join("\n"), "stray")
+    assert.include(driver.host.stderr(), "stray")
+    await driver.host.close()
   })
 })
 

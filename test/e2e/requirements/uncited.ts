@@ -3,15 +3,6 @@ import { notYetCited, type Uncited } from "./Requirement.ts"
 
 export const uncited: ReadonlyArray<Uncited> = [
   { id: "HRN-242", reason: notYetCited },
-  { id: "SRV-007", reason: notYetCited },
-  { id: "SRV-010", reason: notYetCited },
-  { id: "SRV-068", reason: notYetCited },
-  { id: "SRV-133", reason: notYetCited },
-  { id: "SRV-143", reason: notYetCited },
-  { id: "SRV-266", reason: notYetCited },
-  { id: "SRV-293", reason: notYetCited },
-  { id: "SRV-301", reason: notYetCited },
-  { id: "SRV-302", reason: notYetCited },
   { id: "RIG-N1", reason: notYetCited },
   { id: "RIG-N2", reason: notYetCited },
   { id: "RIG-N3", reason: notYetCited },

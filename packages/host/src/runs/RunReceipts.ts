@@ -120,7 +120,8 @@ export const make = (config: ReceiptsConfig) => {
 
   const start = Effect.fnUntraced(function* (params: StartParams) {
     const session = yield* sessions.find(params.sessionId)
-    yield* mayRun(session)
+    // Another process that shares the store may have closed it since it was remembered.
+    yield* mayRun((yield* rows.query("session", { sessionId: session.sessionId })) ?? session)
     const digest = digestOf(params.text)
     const known = yield* repeat(params, digest)
     if (known !== undefined) return known

@@ -221,6 +221,13 @@ describe("the end", () => {
     }
   })
 
+  it("a message is cut to its bound, wherever it is told [SRV-133]", () => {
+    const items = run([failed("harness_error", { error: "é".repeat(5_000) })])
+    const [fault] = endOf(items).errors
+    assert.isAtMost(Buffer.byteLength(fault?.message ?? ""), 2_048)
+    assert.deepInclude(items, { type: "notify", cursor: 3, kind: "error", data: fault?.message } as never)
+  })
+
   it("a cancel adds no error when it was asked for here, and is told when it was not [SRV-132]", () => {
     assert.deepStrictEqual(
       endOf(run([cancelled])).errors.map(({ code }) => code),

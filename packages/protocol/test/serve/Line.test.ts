@@ -5,13 +5,16 @@ import {
   DeltaLine,
   decodeLine,
   encodeLine,
+  errorCodes,
   ErrorLine,
   HelloLine,
+  isSourceKind,
   LogLine,
   notifyKinds,
   notifyTable,
   PongLine,
   ReadyLine,
+  refusalReasons,
   ResultLine,
   serveLimits,
   StartLine,
@@ -141,6 +144,33 @@ describe("text of lines", () => {
         if (typeof value === "string") assert.notMatch(value, /[\ud800-\udbff]$/u)
     })
   }
+})
+
+describe("names", () => {
+  it("are only ever added: what was published stays, in its order [SRV-068, SRV-130]", () => {
+    const source = [
+      "tool_start",
+      "tool_calls",
+      "tool_running",
+      "tools",
+      "retry",
+      "error",
+      "usage",
+      "ask",
+      "run_finished"
+    ]
+    assert.deepStrictEqual(notifyKinds.slice(0, 9), source as never)
+    assert.deepStrictEqual(notifyKinds.filter(isSourceKind), source as never)
+    assert.includeMembers(
+      [...notifyKinds],
+      ["ask_resolved", "cancelling", "tool_status", "diff", "background", "event"]
+    )
+    assert.deepStrictEqual(
+      [...errorCodes],
+      ["budget", "timeout", "nothing", "no_answer", "restore", "cancelled", "protocol", "unknown"]
+    )
+    assert.lengthOf(refusalReasons, 18)
+  })
 })
 
 describe("capabilities", () => {

@@ -144,6 +144,13 @@ describe("settling", () => {
     const ending = settle({ _tag: "Quiet" }, undefined, { _tag: "Unacknowledged" })
     assert.isTrue(ending.status === "failed" && ending.code === "cancel_unacknowledged")
   })
+  it("of two budgets that are spent together the rounds are told [SRV-266]", () => {
+    const timeout: CancelFact = { _tag: "Budget", code: "timeout", stop: "timeout", message: "too long" }
+    const error = { type: "error", error: "no round is left", code: "budget", assistantMessageId: "a" } as const
+    const ending = settle({ _tag: "Terminal", event: error }, undefined, timeout)
+    assert.deepInclude(ending, { status: "failed", code: "budget", message: "no round is left" })
+  })
+
   it("a spent budget is the reason, whatever the harness says [RT-140]", () => {
     const budget: CancelFact = { _tag: "Budget", code: "timeout", stop: "timeout", message: "too long" }
     for (const end of [{ _tag: "Quiet" }, { _tag: "Terminal", event: cancelled }] as const) {
