@@ -27,7 +27,7 @@ const complaint = (...parts: ReadonlyArray<unknown>): void =>
 for (const name of ["log", "info", "warn", "error", "debug"] as const) console[name] = complaint
 
 // No top-level await: the program is bundled as CommonJS.
-void import("./command/Program.ts").then(({ run }) =>
+void import("./command/main.ts").then(({ run }) =>
   run({
     terminal,
     signals,

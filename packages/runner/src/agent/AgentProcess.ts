@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto"
 import { realpathSync } from "node:fs"
-import { type Child, ProcessOwner, type SpawnFailed } from "@tackroom/sdk/process"
+import { type Child, ProcessOwner, SpawnFailed } from "@tackroom/sdk/process"
 import { Effect, type Scope } from "effect"
 import type { SeatConfiguration } from "../command/Configuration.ts"
 import type { EnvironmentView } from "../rig/Endpoint.ts"
@@ -25,6 +25,18 @@ export interface AgentProcess {
 /** How long the steps of an end wait (8.9). */
 const graces = { stdinMs: 500, termMs: 2_000 }
 
+/** The pane's folder, as it really is. It may be gone. */
+const workingFolder = (command: string): Effect.Effect<string, SpawnFailed> =>
+  Effect.try({
+    try: () => realpathSync(process.cwd()),
+    catch: () =>
+      new SpawnFailed({
+        command,
+        code: "ENOENT",
+        message: `cannot start ${command}: the working directory does not exist`
+      })
+  })
+
 export const startAgent = (options: {
   readonly configuration: SeatConfiguration
   readonly environment: EnvironmentView
@@ -34,7 +46,7 @@ export const startAgent = (options: {
   Effect.gen(function* () {
     const { configuration, environment } = options
     const marker = randomUUID()
-    const cwd = realpathSync(process.cwd())
+    const cwd = yield* workingFolder(configuration.command)
     const owner = yield* ProcessOwner.make({ instanceId: `seat.${process.pid}`, environment, graces })
     const child = yield* owner.spawn({
       role: "harness",
