@@ -1,6 +1,15 @@
 /** What an activity post tells, by its pair of event and subtype (seat contract 6.1). Pure. */
 import type { Post } from "./Seen.ts"
 
+/**
+ * The latest moment that the runner may mean by `occurredAt`: whole seconds are a time too. Its clock is the kit's own. Not a
+ * number when it says no time.
+ */
+export const occurredAt = ({ body }: Post): number => {
+  const text = String(body["occurredAt"])
+  return Date.parse(text) + (/\.\d/u.test(text) ? 0 : 999)
+}
+
 export const isStop = (post: Post): boolean => post.body["hookEvent"] === "Stop"
 export const isBeat = (post: Post): boolean =>
   post.body["hookEvent"] === "active" && post.body["subtype"] === "liveness"

@@ -74,7 +74,7 @@ export const twins: ReadonlyArray<Twin> = [
   { id: "CHK-125", fault: "permits where nothing can be permitted", dependants: ["CHK-129"] },
   { id: "CHK-126", fault: "permits for another occupant" },
   { id: "CHK-127", fault: "cancels what may be live" },
-  { id: "CHK-128", fault: "cancels on 404" },
+  { id: "CHK-128", fault: "cancels on 404", dependants: ["CHK-130"] },
   { id: "CHK-129", fault: "cancels on 500 while reading" },
   { id: "CHK-130", fault: "takes the first allow option" },
   { id: "CHK-131", fault: "leaves a request without an answer" },

@@ -1,9 +1,9 @@
 /** The cancel control: asked for once, and said to be done only when the agent said so (SEAT-200 to 202). */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { broken } from "../../Check.ts"
 import { at } from "../Json.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
-import { isTurnStop } from "../PostKinds.ts"
+import { isTurnStop, occurredAt } from "../PostKinds.ts"
 import type { Seat, Turn } from "../Seat.ts"
 
 const cancels = (seat: Seat) => seat.agent.received("session/cancel")
@@ -77,8 +77,10 @@ export const cancelChecks: ReadonlyArray<RunnerCheck> = [
       Effect.gen(function* () {
         const { seat, turn } = yield* slowly(open)
         yield* seat.never("the turn was posted as ended while the agent still worked", () => stopOf(seat, turn), 3)
+        const finished = yield* Clock.currentTimeMillis
         seat.finish(turn, "cancelled")
         const stop = yield* seat.stopped(turn.at)
+        yield* demand(!(occurredAt(stop) < finished), "the turn's end was said before the agent ended it")
         yield* demand(stop.body["subtype"] === "cancelled", `the turn was posted as ${String(stop.body["subtype"])}`)
       })
   },

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { broken } from "../../Check.ts"
+import { deadline } from "../../Timing.ts"
 import { parseObject, type JsonObject } from "../Json.ts"
 import { demand, type RunnerCheck } from "../RunnerCheck.ts"
 import type { Seat } from "../Seat.ts"
@@ -89,16 +90,15 @@ export const launchRecords: ReadonlyArray<RunnerCheck> = [
     level: "should",
     title: "the launch record appears whole",
     rules: ["SEAT-220"],
-    run: (open) =>
+    run: (open, { timing }) =>
       Effect.gen(function* () {
         const seat = yield* open({ agent: { "session/new": () => undefined } })
         yield* seat.called
         const path = join(seat.launchFolder, "result.json")
         const [asked] = seat.agent.received("session/new")
         seat.agent.reply(asked?.id, { sessionId: seat.nativeRef })
-        // A reader that looks as often as it can: a half of a record would be seen.
+        // A reader that looks as often as it can, until the record is whole: a half of it would be seen before.
         const torn = yield* Effect.callback<string | undefined>((resume) => {
-          const until = seat.timeline.now() + 1_000
           let timer: NodeJS.Immediate
           const look = (): void => {
             let text: string | undefined
@@ -107,13 +107,20 @@ export const launchRecords: ReadonlyArray<RunnerCheck> = [
             } catch {
               // Not there yet.
             }
-            if (text !== undefined && parseObject(text) === undefined) return resume(Effect.succeed(text))
-            if (seat.timeline.now() > until) return resume(Effect.succeed(undefined))
-            timer = setImmediate(look)
+            if (text === undefined) {
+              timer = setImmediate(look)
+              return
+            }
+            resume(Effect.succeed(parseObject(text) === undefined ? text : undefined))
           }
           look()
           return Effect.sync(() => clearImmediate(timer))
-        })
+        }).pipe(
+          Effect.timeoutOrElse({
+            duration: deadline(timing, 5),
+            orElse: () => broken("the launch record: not seen within 5 s")
+          })
+        )
         if (torn !== undefined) return yield* broken(`half a record was there: ${JSON.stringify(torn)}`)
         yield* seat.until("the launch record", () => seat.record())
       })

@@ -16,7 +16,7 @@ const longestGap = (from: number, to: number, events: ReadonlyArray<{ readonly a
 const liveness = ({ body }: Post): number => Number(body["livenessSeconds"])
 
 /** A late timer and a post's way are no fault of a program. */
-const slackMs = 300
+const slackMs = ({ configuration }: Seat): number => 300 * configuration.timing.patience
 
 const streaming = (seat: Seat, seconds: number) =>
   Effect.gen(function* () {
@@ -42,7 +42,7 @@ export const livenessChecks: ReadonlyArray<RunnerCheck> = [
         yield* streaming(seat, 35)
         const gap = longestGap(turn.at, seat.timeline.now(), seat.posts(turn.at).filter(isWorking))
         yield* demand(
-          gap <= seat.named(15) + slackMs,
+          gap <= seat.named(15) + slackMs(seat),
           `there was no working post for ${(gap / 1_000).toFixed(1)} s of a streaming turn`
         )
       })
@@ -76,7 +76,7 @@ export const livenessChecks: ReadonlyArray<RunnerCheck> = [
         const seconds = Math.min(...beats.map(liveness))
         const gap = longestGap(accepted.at, seat.timeline.now(), seat.posts(accepted.at).filter(isWorking))
         yield* demand(
-          gap <= (seconds * 1_000) / 2 + slackMs,
+          gap <= (seconds * 1_000) / 2 + slackMs(seat),
           `livenessSeconds is ${seconds}, and ${(gap / 1_000).toFixed(1)} s passed without a beat`
         )
       })
@@ -152,7 +152,7 @@ export const livenessChecks: ReadonlyArray<RunnerCheck> = [
         const seconds = Math.min(...beats.map(liveness))
         const first = beats[0]?.at ?? began
         const gap = longestGap(first, idle.timeline.now(), beats)
-        if (gap > 2_000 * seconds + slackMs) {
+        if (gap > 2_000 * seconds + slackMs(idle)) {
           return yield* broken(`livenessSeconds is ${seconds}, and ${(gap / 1_000).toFixed(1)} s passed`)
         }
       })

@@ -1,10 +1,10 @@
 /** A permission request between its asking and the end of its turn: withdraw, order of posts, what is no answer (8.6). */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { broken } from "../../Check.ts"
 import { idText } from "../Json.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
 import { outcomeOf, promptText } from "../agent/Frames.ts"
-import { isAttention, isBeat, isResolved, isWorking } from "../PostKinds.ts"
+import { isAttention, isBeat, isResolved, isWorking, occurredAt } from "../PostKinds.ts"
 import type { Seat, Turn } from "../Seat.ts"
 
 const answered = { state: "answered", optionId: "yes-once" } as const
@@ -119,6 +119,7 @@ export const permissionLife: ReadonlyArray<RunnerCheck> = [
         ask.settle({ state: "permitted", optionId: "yes-once", said })
         const outcome = yield* seat.outcome(1)
         yield* demand(outcome === "selected yes-once", `the agent got ${outcome}`)
+        yield* demand(seat.agent.received("session/prompt").length === 1, "the words became a prompt within the turn")
         seat.say("going on")
         // A message behind the words: when it is a prompt, the words were queued before it, or dropped.
         yield* seat.send("behind the words")
@@ -181,10 +182,16 @@ export const permissionLife: ReadonlyArray<RunnerCheck> = [
           () => seat.posts(since).find(isResolved),
           2
         )
+        const settled = yield* Clock.currentTimeMillis
         ask.settle(answered)
         yield* seat.outcome(1)
         seat.finish(turn)
         yield* seat.stopped(turn.at)
+        // A post may be slower than the watch; what it says of its time is not.
+        yield* demand(
+          !seat.posts(since).some((post) => isResolved(post) && occurredAt(post) < settled),
+          "permission_resolved was posted while another request waited"
+        )
       })
   },
   {
@@ -234,10 +241,15 @@ export const permissionLife: ReadonlyArray<RunnerCheck> = [
         seat.tool("while-waiting", "read")
         seat.say("I talk while I wait")
         yield* seat.never("a working post was made while an ask waited", () => seat.posts(since).find(isWorking), 3)
+        const settled = yield* Clock.currentTimeMillis
         ask.settle(answered)
         yield* seat.outcome(1)
         seat.finish(turn)
         yield* seat.stopped(turn.at)
+        yield* demand(
+          !seat.posts(since).some((post) => isWorking(post) && occurredAt(post) < settled),
+          "a working post was made while an ask waited"
+        )
       })
   },
   {

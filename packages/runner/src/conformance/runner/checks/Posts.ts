@@ -1,12 +1,12 @@
 /** The form and order of activity posts, and that nothing waits for them (seat contract 5.2, SEAT-120 to 127). */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { broken } from "../../Check.ts"
 import { idText, type JsonObject } from "../Json.ts"
 import { answer, type Reply, refusal, reset, silence } from "../rig/Rig.ts"
 import { demand, type RunnerCheck } from "../RunnerCheck.ts"
-import { isAccepted, isExit, isStop, isTurnStop } from "../PostKinds.ts"
+import { isAccepted, isExit, isStop, isTurnStop, occurredAt } from "../PostKinds.ts"
 import type { Seat } from "../Seat.ts"
 import { nodeId, sessionName } from "../SeatEnvironment.ts"
 import type { Post } from "../Seen.ts"
@@ -171,7 +171,7 @@ export const posts: ReadonlyArray<RunnerCheck> = [
         const first = yield* seat.turn("the first")
         yield* seat.accepted(first)
         // Larger than a pipe holds: while the agent does not read, it cannot have the queued prompt.
-        const text = `the second ${"x".repeat(300_000)}`
+        const text = `the second ${"x".repeat(600_000)}`
         seat.agent.pause()
         yield* seat.until("the agent's pause", () => seat.agent.paused() || undefined)
         yield* seat.paste(text)
@@ -179,18 +179,18 @@ export const posts: ReadonlyArray<RunnerCheck> = [
         yield* seat.enter
         // What the pane says is another promise; here it only tells that the message was taken.
         yield* seat
-          .until("the word queued in the pane", () => /queued/iu.test(seat.shown(first.at)) || undefined, 1)
+          .until("the word queued in the pane", () => /queued/iu.test(seat.output(first.at)) || undefined)
           .pipe(Effect.ignore)
         seat.finish(first)
         yield* seat.stopped(first.at)
         yield* seat.pause(250)
-        yield* demand(
-          !seat.posts().some((post) => isAccepted(post) && idText(post.body["turnId"]) === "2"),
-          "prompt 2 was posted as accepted before the agent could read it"
-        )
+        const early = "prompt 2 was posted as accepted before the agent could read it"
+        yield* demand(!seat.posts().some((post) => isAccepted(post) && idText(post.body["turnId"]) === "2"), early)
+        const resumed = yield* Clock.currentTimeMillis
         seat.agent.resume()
         const second = yield* seat.prompt(2, 10)
         const post = yield* seat.accepted({ number: 2, id: second.id ?? 0, at: second.frame.at })
+        yield* demand(!(occurredAt(post) < resumed), early)
         seat.agent.reply(second.id, { stopReason: "end_turn" })
         yield* seat.stopped(post.at)
         const ids = seat
