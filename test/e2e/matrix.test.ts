@@ -60,51 +60,66 @@ const expected: Told = {
 
 const named = (alias: string): string => alias.replace("__", ".")
 
-const harnesses = ["native", "scripted", "serve", "host"] as const
+const harnesses = ["native", "scripted", "serve", "host", "acp:inner"] as const
+
+const refOf = (key: string) =>
+  key.startsWith("acp:") ? { id: key.slice("acp:".length), access: "acp" } : { id: key, access: "native" }
+
+const agentOf = (key: string): string => key.replace(":", "-")
+
+/** A place of its own for one harness behind one face: nothing is shared, so that all of them run at once. */
+interface Place {
+  readonly agent: string
+  readonly workspace: string
+  readonly config: Record<string, unknown>
+  readonly file: string
+}
 
 describe("a harness behind a face", () => {
   let lab: Lab
-  let config: Record<string, unknown>
   beforeAll(() => {
     lab = makeUnownedLab({ scenarios: { inner: played } })
-    const write = (name: string, value: object): string => {
-      const path = join(lab.root, name)
-      writeFileSync(path, JSON.stringify(value))
-      return path
-    }
-    const inner = (name: string) => ({
-      state_dir: join(lab.root, `state-${name}`),
-      sandbox: "none",
-      providers: lab.config["providers"],
-      agents: [
-        { id: "inner", instructions: "Play.", tools: ["files.list"], model: { connection: "inner", model: "script" } }
-      ]
-    })
-    config = {
-      ...inner("outer"),
-      agents: harnesses.map((id) =>
-        id === "native"
-          ? { id, instructions: "Play.", tools: ["files.list"], model: { connection: "inner", model: "script" } }
-          : { id, instructions: "", harness: { id, access: "native" } }
-      ),
-      harnesses: {
-        scripted: { scenarios: [write("scripted.json", scripted)], speed: 0 },
-        serve: {
-          command: process.execPath,
-          args: [hostProgram, "serve", "--config", write("serve.json", inner("serve"))]
-        },
-        host: { agent: "inner", command: process.execPath, args: [hostProgram], config: inner("host") }
-      }
-    }
-    write("outer.json", config)
   })
   afterAll(() => lab.remove())
 
-  const overStdio = async (agent: string): Promise<Told> => {
+  const placeOf = (face: string, harness: string): Place => {
+    const folder = join(lab.root, `${face}-${agentOf(harness)}`)
+    const workspace = join(folder, "work")
+    mkdirSync(workspace, { recursive: true })
+    const write = (name: string, value: object): string => {
+      const path = join(folder, name)
+      writeFileSync(path, JSON.stringify(value))
+      return path
+    }
+    const play = { instructions: "Play.", tools: ["files.list"], model: { connection: "inner", model: "script" } }
+    const base = (name: string, agent: object) => ({
+      state_dir: join(folder, name),
+      sandbox: "none",
+      providers: lab.config["providers"],
+      agents: [agent]
+    })
+    const inner = base("inner", { id: "inner", ...play })
+    const node = process.execPath
+    const through = (name: string): ReadonlyArray<string> => [hostProgram, name, "--config", write("inner.json", inner)]
+    const agent = agentOf(harness)
+    const config = {
+      ...base(
+        "outer",
+        harness === "native" ? { id: agent, ...play } : { id: agent, instructions: "", harness: refOf(harness) }
+      ),
+      harnesses: {
+        scripted: { scenarios: [write("scripted.json", scripted)], speed: 0 },
+        serve: { command: node, args: through("serve") },
+        "acp:inner": { binary: node, args: through("acp") },
+        host: { agent: "inner", command: node, args: [hostProgram], config: inner }
+      }
+    }
+    return { agent, workspace, config, file: write("outer.json", config) }
+  }
+
+  const overStdio = async ({ agent, config, workspace }: Place): Promise<Told> => {
     const raw = lab.start({ config })
     await raw.call("initialize", { protocol_version: 1 })
-    const workspace = join(lab.root, `work-stdio-${agent}`)
-    mkdirSync(workspace)
     const { session } = await raw.call("agent/session", { agent, workspace })
     const run = { session_id: session.session_id, submission_id: "m" }
     await raw.call("run/start", { ...run, text: "go" })
@@ -134,12 +149,10 @@ describe("a harness behind a face", () => {
     }
   }
 
-  const overServe = async (agent: string): Promise<Told> => {
-    const workspace = join(lab.root, `work-serve-${agent}`)
-    mkdirSync(workspace)
+  const overServe = async ({ agent, file, workspace }: Place): Promise<Told> => {
     const child = spawn(
       process.execPath,
-      [hostProgram, "serve", "--config", join(lab.root, "outer.json"), "--agent", agent, "--project", workspace],
+      [hostProgram, "serve", "--config", file, "--agent", agent, "--project", workspace],
       { stdio: ["pipe", "pipe", "inherit"], env: { PATH: process.env["PATH"], HOME: lab.root } }
     )
     const send = (op: object): void => void child.stdin.write(`${JSON.stringify(op)}\n`)
@@ -165,12 +178,71 @@ describe("a harness behind a face", () => {
     return { ...told, answer: result?.answer, status: result?.status }
   }
 
+  const overAcp = async ({ agent, file, workspace }: Place): Promise<Told> => {
+    const child = spawn(process.execPath, [hostProgram, "acp", "--config", file, "--agent", agent], {
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { PATH: process.env["PATH"], HOME: lab.root }
+    })
+    const send = (frame: object): void => void child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...frame })}\n`)
+    const told = { text: "", tools: [] as Array<string>, questions: [] as Array<unknown> }
+    const names = new Map<string, string>()
+    let stopReason: string | undefined
+    let last = ""
+    send({
+      id: 1,
+      method: "initialize",
+      params: { protocolVersion: 1, clientCapabilities: { elicitation: { form: {} } } }
+    })
+    for await (const text of createInterface({ input: child.stdout })) {
+      const frame: Loose = JSON.parse(text)
+      if (frame.error !== undefined) throw new Error(text)
+      if (frame.id === 1) send({ id: 2, method: "session/new", params: { cwd: workspace, mcpServers: [] } })
+      if (frame.id === 2 && frame.method === undefined) {
+        const { sessionId } = frame.result
+        send({ id: 3, method: "session/prompt", params: { sessionId, prompt: [{ type: "text", text: "go" }] } })
+      }
+      if (frame.id === 3 && frame.method === undefined) {
+        stopReason = frame.result.stopReason
+        child.stdin.end()
+      }
+      if (frame.method === "elicitation/create") {
+        const [[name, property]] = Object.entries<Loose>(frame.params.requestedSchema.properties) as [[string, Loose]]
+        const options = property.oneOf.map((one: Loose) => one.const)
+        told.questions.push({ question: frame.params.message, options })
+        send({ id: frame.id, result: { action: "accept", content: { [name]: "Green" } } })
+      }
+      if (frame.method !== "session/update") continue
+      const { update } = frame.params
+      if (update.sessionUpdate === "agent_message_chunk") {
+        told.text += update.content.text
+        last += update.content.text
+      }
+      if (update.sessionUpdate === "tool_call") {
+        names.set(update.toolCallId, named(update.name ?? update.title))
+        last = ""
+      }
+      if (update.status === "completed" && names.get(update.toolCallId) !== "ask_user") {
+        told.tools.push(`${names.get(update.toolCallId)} completed`)
+        last = ""
+      }
+    }
+    return {
+      ...told,
+      answer: last.replace(/^One question\./u, ""),
+      status: stopReason === "end_turn" ? "completed" : `${stopReason}`
+    }
+  }
+
+  const faces = [
+    ["stdio", overStdio],
+    ["serve", overServe],
+    ["acp", overAcp]
+  ] as const
   for (const harness of harnesses) {
-    it(`${harness} is told over stdio as it is`, async () => {
-      assert.deepStrictEqual(await overStdio(harness), expected)
-    })
-    it(`${harness} is told over serve mode as it is`, async () => {
-      assert.deepStrictEqual(await overServe(harness), expected)
-    })
+    for (const [face, drive] of faces) {
+      it.concurrent(`${harness} is told over ${face} as it is`, async () => {
+        assert.deepStrictEqual(await drive(placeOf(face, harness)), expected)
+      })
+    }
   }
 })

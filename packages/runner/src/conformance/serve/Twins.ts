@@ -14,7 +14,7 @@ export const twins: ReadonlyArray<Twin> = [
   { id: "SRV-065", fault: "numbers its errors" },
   { id: "SRV-066", fault: "counts lines by two" },
   { id: "SRV-069", fault: "writes usage as text" },
-  { id: "SRV-030", fault: "splits lines at U+2028" },
+  { id: "SRV-030", fault: "splits lines at U+2028", dependants: ["SRV-062", "SRV-064"] },
   { id: "SRV-031", fault: "takes a blank line for a bad one", dependants: ["SRV-040"] },
   { id: "SRV-032", fault: "keeps a byte order mark" },
   { id: "SRV-033", fault: "has a limit that is one less" },
