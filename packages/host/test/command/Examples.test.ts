@@ -8,6 +8,7 @@ import { repository, runProgram, temporary } from "./Program.ts"
 const documents = [
   "README.md",
   "ARCHITECTURE.md",
+  "docs/acp.md",
   "docs/run-protocol.md",
   ...["agent", "concepts", "architecture", "recipes", "api", "acp", "host", "serve"].map(
     (name) => `packages/sdk/docs/${name}.md`
