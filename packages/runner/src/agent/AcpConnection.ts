@@ -62,7 +62,7 @@ const isMessage = (value: unknown): value is AnyMessage =>
 const sampleBytes = 200
 
 /** How long after the agent's exit its pipe is read for what it wrote before. */
-const lastWordsMs = 50
+const lastWordsMs = 25
 
 /** Gives the SDK's own tasks their turn, so that what a message caused has happened before the next one. */
 const afterTasks = Effect.callback<void>((resume) => {

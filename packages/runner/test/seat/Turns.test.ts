@@ -259,6 +259,18 @@ describe("a seat without a rig", () => {
   })
 })
 
+describe("the way to the rig", () => {
+  it("is direct, whatever proxies the environment names", async () => {
+    const proxy = "http://127.0.0.1:1"
+    const seat = await openSeat({
+      env: { NODE_USE_ENV_PROXY: "1", HTTP_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy }
+    })
+    await seat.rig.post("Stop/idle_heartbeat")
+    const { env } = await seat.agent.started()
+    assert.notProperty(env, "HTTP_PROXY")
+  })
+})
+
 describe("the command", () => {
   it("is started from its words in the real folder, as it stands, without a shell [SEAT-090]", async () => {
     const words = ["a b", "$HOME", "*", "", "'quoted'", "é"]
