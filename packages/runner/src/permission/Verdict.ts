@@ -4,7 +4,6 @@
  */
 import {
   type AskState,
-  otherReaction,
   permissionRead,
   permissionSubmitted,
   permitOption,
@@ -41,7 +40,7 @@ const ofRefusal = (answer: RigAnswer): Verdict => {
   const why = code ?? `the rig answered ${answer.status}`
   switch (reactionTo(code)) {
     case "cancel":
-      return { _tag: "Cancel", why, said: undefined }
+      return { _tag: "Cancel", why: `cancelled: ${why}`, said: undefined }
     case "refuse_and_hold":
       return { _tag: "Refuse", why }
     default:
@@ -77,7 +76,7 @@ const ofState = (settled: Settled, options: ReadonlyArray<SeatOption>): Verdict 
 const accepted = 200
 
 /** Why no answer came, for the pane. */
-export const noAnswerWords = (reason: NoAnswer["reason"]): string =>
+const noAnswerWords = (reason: NoAnswer["reason"]): string =>
   reason === "no_rig"
     ? "there is no rig to ask"
     : reason === "timeout"
@@ -106,9 +105,8 @@ export const ofRead = (answer: RigAnswer, options: ReadonlyArray<SeatOption>): V
   return read === undefined ? unusable : ofState(read, options)
 }
 
-/** The verdict when no answer came at all. */
-export const ofSilence = (reason: NoAnswer["reason"]): Verdict =>
-  otherReaction === "permit" ? permit(noAnswerWords(reason)) : { _tag: "Refuse", why: noAnswerWords(reason) }
+/** The verdict when no answer came at all (row Q9). */
+export const ofSilence = (reason: NoAnswer["reason"]): Verdict => permit(noAnswerWords(reason))
 
 /** What becomes of a request that the rig cannot settle: the agent's own allow option, or a refusal. */
 export const ownPermit = (

@@ -150,8 +150,9 @@ describe("what came back", () => {
     ] as const) {
       it.effect(`${code} at ${where} is cancelled and not held [SEAT-Q7]`, () =>
         Effect.gen(function* () {
-          const { answers, held } = yield* settle(where, status, { code })
+          const { answers, held, lines } = yield* settle(where, status, { code })
           assert.deepStrictEqual([answers, held], [[cancelled], false])
+          assert.strictEqual(lines.at(-1), `permission > cancelled: ${code}`)
         })
       )
     }
