@@ -13,7 +13,7 @@ import { place } from "./Kit.ts"
  * `TACKROOM_TEST_SEED` which: a seed of a failed run is printed. The contract asks for ten; the suite draws one a twin, so that
  * every run costs seconds and all of them together draw much more.
  */
-const wanted = process.env["TACKROOM_TEST_TWINS"] ?? "0"
+const wanted = process.env["TACKROOM_TEST_TWINS"] ?? "1"
 const others = wanted === "all" ? Number.POSITIVE_INFINITY : Number(wanted)
 const seed = Number(process.env["TACKROOM_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
 

@@ -14,7 +14,7 @@ export const twins: ReadonlyArray<Twin> = [
   {
     id: "CHK-021",
     fault: "writes a record when it starts",
-    dependants: ["CHK-020", "CHK-022", "CHK-163", "CHK-164", "CHK-166", "CHK-167", "CHK-168"]
+    dependants: ["CHK-020", "CHK-022", "CHK-163", "CHK-164", "CHK-165", "CHK-166", "CHK-167", "CHK-168"]
   },
   { id: "CHK-022", fault: "makes a conversation up" },
   { id: "CHK-023", fault: "ends when it has nowhere to write a record" },
@@ -37,7 +37,7 @@ export const twins: ReadonlyArray<Twin> = [
   { id: "CHK-050", fault: "posts an exit as the end of a turn", dependants: ["CHK-049", "CHK-182"] },
   { id: "CHK-051", fault: "knows OPENRIG_URL alone" },
   { id: "CHK-052", fault: "ends on a 401" },
-  { id: "CHK-053", fault: "writes times without an offset" },
+  { id: "CHK-053", fault: "writes times without an offset", dependants: ["CHK-044", "CHK-102", "CHK-138", "CHK-141"] },
   { id: "CHK-054", fault: "sends idle heartbeats in a turn" },
   {
     id: "CHK-070",
@@ -52,7 +52,7 @@ export const twins: ReadonlyArray<Twin> = [
   {
     id: "CHK-076",
     fault: "sends a message at once",
-    dependants: ["CHK-044", "CHK-072", "CHK-074", "CHK-075", "CHK-136", "CHK-142"]
+    dependants: ["CHK-136", "CHK-142"]
   },
   { id: "CHK-077", fault: "prompts with nothing" },
   { id: "CHK-078", fault: "reads lines only at the end" },
