@@ -2,7 +2,6 @@
 import { notYetCited, type Uncited } from "./Requirement.ts"
 
 export const uncited: ReadonlyArray<Uncited> = [
-  { id: "HRN-242", reason: notYetCited },
   { id: "RIG-N1", reason: notYetCited },
   { id: "RIG-N2", reason: notYetCited },
   { id: "RIG-N3", reason: notYetCited },

@@ -3,27 +3,9 @@
  * that a transcript read from the journal equals the one that was lived (AGT-002).
  */
 import type { EventPayload } from "@tackroom/protocol/events"
+import { setAtPointer } from "@tackroom/protocol/text"
 import type { EventRow, RuntimeStore } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
-
-type Mutable = Record<string, unknown> | Array<unknown>
-
-const isContainer = (value: unknown): value is Mutable => typeof value === "object" && value !== null
-
-/** Sets the value that a JSON Pointer names; a pointer to nothing changes nothing. */
-const setAt = (root: unknown, pointer: string, value: unknown): void => {
-  const keys = pointer
-    .split("/")
-    .slice(1)
-    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"))
-  const last = keys.pop()
-  let target = root
-  for (const key of keys) {
-    if (!isContainer(target) || !Object.hasOwn(target, key)) return
-    target = Reflect.get(target, key)
-  }
-  if (last !== undefined && isContainer(target)) Reflect.set(target, last, value)
-}
 
 /** The payload with every retained artifact put back in its place. */
 export const inflate = Effect.fnUntraced(function* (store: Pick<RuntimeStore, "artifactBytes">, event: EventRow) {
@@ -35,7 +17,7 @@ export const inflate = Effect.fnUntraced(function* (store: Pick<RuntimeStore, "a
     const value: unknown = reference.mime.startsWith("application/json") ? JSON.parse(text) : text
     // An event that was too large as a whole is its artifact (RT-210).
     if (reference.path === "") return value as EventPayload
-    setAt(payload, reference.path, value)
+    setAtPointer(payload, reference.path, value)
   }
   return payload as EventPayload
 })

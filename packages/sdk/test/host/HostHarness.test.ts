@@ -381,7 +381,14 @@ describe("a run of a host", () => {
     })
     return against(
       (workspace) => ({
-        "session/state": [stateOf(workspace, { capabilities: { steering: true, timers: false } })],
+        "session/attach": [
+          {
+            session: { sessionId: hostSession, agent: "helper", journalId, workspace },
+            state: stateOf(workspace, { capabilities: { steering: true, timers: false } }),
+            runs: [],
+            cursors: { [hostSession]: 1 }
+          }
+        ],
         "run/wait": [runState({ status: "running" }), () => held.then(() => runState({ finalOutput: "done" }))],
         "session/send": [
           () => {

@@ -96,7 +96,6 @@ const defaults = (workspace: string): Script => ({
     }
   ],
   "agent/session": [{ session: { sessionId: hostSession, agent: "helper", journalId, workspace }, duplicate: false }],
-  "session/state": [stateOf(workspace)],
   "session/attach": [
     {
       session: { sessionId: hostSession, agent: "helper", journalId, workspace },

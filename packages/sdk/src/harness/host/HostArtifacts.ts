@@ -3,6 +3,7 @@
  * content that is an artifact of the host is kept as one here, so that an event is worth the same without its host.
  */
 import type { ArtifactRef, Attachment, EventPayload } from "@tackroom/protocol/events"
+import { setAtPointer } from "@tackroom/protocol/text"
 import type { HarnessError } from "@tackroom/protocol"
 import { Effect } from "effect"
 import type { HarnessContext } from "../Harness.ts"
@@ -24,24 +25,6 @@ export interface HostArtifacts {
 
 /** As large as one answer may be. */
 const chunkBytes = 524_288
-
-type Mutable = Record<string, unknown> | Array<unknown>
-const isContainer = (value: unknown): value is Mutable => typeof value === "object" && value !== null
-
-/** Puts a value where a JSON Pointer says; a pointer to nothing changes nothing. */
-const setAt = (root: unknown, pointer: string, value: unknown): void => {
-  const keys = pointer
-    .split("/")
-    .slice(1)
-    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"))
-  const last = keys.pop()
-  let target = root
-  for (const key of keys) {
-    if (!isContainer(target) || !Object.hasOwn(target, key)) return
-    target = Reflect.get(target, key)
-  }
-  if (last !== undefined && isContainer(target)) Reflect.set(target, last, value)
-}
 
 const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
   const whole = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
@@ -112,7 +95,7 @@ export const makeHostArtifacts = (
       const text = new TextDecoder().decode(found.bytes)
       const value: unknown = reference.mime.startsWith("application/json") ? JSON.parse(text) : text
       if (reference.path === "") return value as EventPayload
-      setAt(whole, reference.path, value)
+      setAtPointer(whole, reference.path, value)
     }
     return whole as EventPayload
   })

@@ -27,6 +27,7 @@ import type {
   TurnInput,
   TurnRef
 } from "../Harness.ts"
+import { givenSetting, plainPrompt } from "../PlainPrompt.ts"
 import { makeTurnFibers } from "../TurnFibers.ts"
 import {
   type HostAccess,
@@ -52,8 +53,7 @@ const access = "native"
 const unsupported = (operation: string) => Effect.fail(new UnsupportedOperation({ harness: id, operation }))
 
 /** What a session of a host cannot be given: it is its agent's, by definition. */
-const foreign = (input: OpenSession): string | undefined =>
-  (["model", "variant", "instructions", "permissionMode"] as const).find((field) => input[field] !== undefined)
+const agentsOwn = ["model", "variant", "instructions", "permissionMode"] as const
 
 const make = (options: HostHarnessOptions, connection: HostConnection, context: HarnessContext): HarnessDriver => {
   const turns = makeTurnFibers()
@@ -73,7 +73,7 @@ const make = (options: HostHarnessOptions, connection: HostConnection, context: 
 
   const openSession = Effect.fnUntraced(function* (input: OpenSession) {
     const agent = input.agent ?? options.agent
-    const field = foreign(input)
+    const field = givenSetting(input, agentsOwn)
     if (field !== undefined) {
       return yield* new HarnessRejected({
         harness: id,
@@ -89,7 +89,8 @@ const make = (options: HostHarnessOptions, connection: HostConnection, context: 
       ...(input.title === undefined ? {} : { name: input.title })
     }).pipe(
       Effect.flatMap(({ session }) =>
-        Effect.map(connection.call("session/state", { sessionId: session.sessionId }), (state) =>
+        // Every host can be attached to; `session/state` is a capability of its own.
+        Effect.map(persist(connection, "session/attach", { sessionId: session.sessionId }), ({ state }) =>
           opened(input, session.sessionId, session.journalId, state.capabilities.steering)
         )
       ),
@@ -152,15 +153,15 @@ const make = (options: HostHarnessOptions, connection: HostConnection, context: 
     if (run === undefined) return "no_active_turn" as const
     yield* Deferred.await(run.admitted)
     if (run.hostTurnId === undefined) return "no_active_turn" as const
-    const text =
-      prompt.text ?? (prompt.parts ?? []).flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n")
+    const plain = plainPrompt(prompt)
+    if ("refused" in plain) return "declined" as const
     // Under its own id it can be found again if it came too late; without one it could run twice.
     if (prompt.messageId === undefined) return "declined" as const
     const sent = yield* connection
       .call("session/send", {
         sessionId: turn.binding.upstreamSessionId,
         submissionId: prompt.messageId,
-        input: { type: "message", text }
+        input: { type: "message", text: plain.text }
       })
       .pipe(
         Effect.catch((failed) =>

@@ -7,7 +7,7 @@
  * event. Otherwise it ends as what it is: a process that exited.
  */
 import type { HarnessError } from "@tackroom/protocol"
-import type { EventPayload, HarnessEvent, PromptInput } from "@tackroom/protocol/events"
+import type { EventPayload, HarnessEvent } from "@tackroom/protocol/events"
 import { isTerminal } from "@tackroom/protocol/events"
 import {
   Busy,
@@ -26,6 +26,7 @@ import { Deferred, Effect, Exit } from "effect"
 import { HostExited } from "../../client/ClientErrors.ts"
 import { makeFrames } from "../Frames.ts"
 import { type HarnessContext, Positioned, type TurnInput } from "../Harness.ts"
+import { plainPrompt } from "../PlainPrompt.ts"
 import type { TurnOutput } from "../TurnFibers.ts"
 import { makeHostArtifacts } from "./HostArtifacts.ts"
 import { makeHostAsks } from "./HostAsks.ts"
@@ -75,19 +76,6 @@ const cursorsOf = (place: string): Cursors | undefined => {
     return isCursors ? (value as Cursors) : undefined
   } catch {
     return undefined
-  }
-}
-
-/** The prompt's text; what else it holds is refused, because a run takes text alone. */
-const textOf = (prompt: PromptInput): { readonly text: string } | { readonly refused: string } => {
-  for (const option of ["model", "agent", "variant", "system", "tools", "format", "permissionMode"] as const) {
-    if (prompt[option] !== undefined) return { refused: option }
-  }
-  const parts = prompt.parts ?? []
-  const foreign = parts.find((part) => part.type !== "text")
-  if (foreign !== undefined) return { refused: `a part of type ${foreign.type}` }
-  return {
-    text: prompt.text ?? parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n")
   }
 }
 
@@ -160,7 +148,7 @@ export const followRun = (input: HostTurnInput): Effect.Effect<void, HarnessErro
           ).pipe(Effect.asVoid)
       })
 
-      const asked = textOf(turn.prompt)
+      const asked = plainPrompt(turn.prompt)
       if ("refused" in asked) {
         return yield* end(failed(ended, `the host takes text alone, not ${asked.refused}`, "not_accepted"))
       }

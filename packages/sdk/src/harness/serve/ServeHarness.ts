@@ -6,7 +6,7 @@
  * Beyond the contract that all such programs share, a name of `capabilities` is needed for everything that is used.
  */
 import { HarnessRejected, type HarnessError, UnsupportedOperation } from "@tackroom/protocol"
-import type { ExecutionBinding, HarnessEvent, PromptInput } from "@tackroom/protocol/events"
+import type { ExecutionBinding, HarnessEvent } from "@tackroom/protocol/events"
 import { serveVersion } from "@tackroom/protocol/serve"
 import { Deferred, Effect, Exit, Scope, Semaphore, Stream } from "effect"
 import { noCapabilities, type HarnessCapabilities } from "../Capabilities.ts"
@@ -21,6 +21,7 @@ import {
   TurnLost,
   type TurnRef
 } from "../Harness.ts"
+import { givenSetting, plainPrompt } from "../PlainPrompt.ts"
 import { makeTurnFibers } from "../TurnFibers.ts"
 import { openProgram, type ServeCommand, type ServeProcess } from "./ServeProcess.ts"
 import { followServe, makeRunningTurn, type RunningTurn } from "./ServeTurn.ts"
@@ -55,19 +56,7 @@ interface Conversation {
 }
 
 /** What no op of serve mode can carry: the program has it by its own command line. */
-const foreign = (input: OpenSession): string | undefined =>
-  (["model", "variant", "agent", "permissionMode"] as const).find((field) => input[field] !== undefined)
-
-/** The prompt as one text, or the option that a serve-mode program cannot be given. */
-const textOf = (prompt: PromptInput): { readonly text: string } | { readonly refused: string } => {
-  for (const option of ["model", "agent", "variant", "system", "tools", "format", "permissionMode"] as const) {
-    if (prompt[option] !== undefined) return { refused: option }
-  }
-  const parts = prompt.parts ?? []
-  const other = parts.find((part) => part.type !== "text")
-  if (other !== undefined) return { refused: `a part of type ${other.type}` }
-  return { text: prompt.text ?? parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n") }
-}
+const programsOwn = ["model", "variant", "agent", "permissionMode"] as const
 
 const make = (options: ServeHarnessOptions, context: HarnessContext, driverScope: Scope.Scope): HarnessDriver => {
   const turns = makeTurnFibers()
@@ -125,7 +114,7 @@ const make = (options: ServeHarnessOptions, context: HarnessContext, driverScope
   })
 
   const openSession = Effect.fnUntraced(function* (input: OpenSession) {
-    const field = foreign(input)
+    const field = givenSetting(input, programsOwn)
     if (field !== undefined) {
       return yield* new HarnessRejected({
         harness: id,
@@ -172,7 +161,7 @@ const make = (options: ServeHarnessOptions, context: HarnessContext, driverScope
               Deferred.doneUnsafe(current.over, Exit.succeed(event))
               return output.emit([event])
             }
-            const asked = textOf(turn.prompt)
+            const asked = plainPrompt(turn.prompt)
             if ("refused" in asked)
               return yield* refuse(`the program takes text alone, not ${asked.refused}`, "not_accepted")
             const found = yield* alone(turn.binding.sessionId, conversationFor(turn))
@@ -189,7 +178,10 @@ const make = (options: ServeHarnessOptions, context: HarnessContext, driverScope
             conversation.runs += 1
             yield* followServe({
               turn,
-              prompt: isFirst && instructions !== undefined ? `${instructions}\n\n${asked.text}` : asked.text,
+              prompt:
+                isFirst && instructions !== undefined && instructions !== ""
+                  ? `${instructions}\n\n${asked.text}`
+                  : asked.text,
               output,
               running: current,
               program: conversation.program,

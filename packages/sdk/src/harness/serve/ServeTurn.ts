@@ -44,6 +44,9 @@ const busyWaitMs = 50
 /** A frame for the translation: a line, or what could not be read as one. */
 type Frame = { readonly line: RunLine } | { readonly kind: string; readonly broken: boolean }
 
+/** The program was closed by us: whoever did that says how the turn ends. */
+const isOurs = (error: HarnessError): boolean => error._tag === "HarnessUnavailable"
+
 const messageOf = (line: ErrorLine): string => line.error.message.slice(0, 2_000)
 
 /** Runs the turn to its end. Fails with nothing: whatever happens is the turn's end. */
@@ -153,7 +156,9 @@ export const followServe = (input: ServeTurnInput): Effect.Effect<void, HarnessE
         yield* Effect.sleep(busyWaitMs)
         first = yield* Effect.result(submitted(attempt))
       }
-      if (first._tag === "Failure") return yield* end(lost(first.failure))
+      if (first._tag === "Failure") {
+        return yield* isOurs(first.failure) ? Effect.never : end(lost(first.failure))
+      }
       if ("type" in first.success) return yield* end(failure(messageOf(first.success), "harness_protocol"))
       Deferred.doneUnsafe(running.submitted, Exit.void)
 
@@ -192,9 +197,7 @@ export const followServe = (input: ServeTurnInput): Effect.Effect<void, HarnessE
             verdict ??= { event: failure(messageOf(item.line), "harness_protocol"), graceMs: resultGraceMs }
             break
           case "Gone":
-            // Closed by us: whoever did that says how the turn ends.
-            if (item.error._tag === "HarnessUnavailable") return yield* Effect.never
-            return yield* end(lost(item.error))
+            return yield* isOurs(item.error) ? Effect.never : end(lost(item.error))
           case "Stop":
             verdict = { event: item.event, graceMs: cancelGraceMs }
             break
