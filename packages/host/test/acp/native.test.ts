@@ -208,6 +208,30 @@ describe("tackroom acp with its own agent", () => {
     await program.end()
   }, 60_000)
 
+  it("what does not fit on a page of the list is on the next one, and only there [ACP-074, ACP-076]", async () => {
+    const { args, project, root, state } = scene([])
+    const { agent, end, newSession } = await startAcp({ state, args })
+    const made: Array<string> = []
+    for (let n = 0; n < 53; n++) {
+      const sessionId = await newSession(project)
+      await agent.request("session/close", { sessionId })
+      made.push(sessionId)
+    }
+    const first = await agent.request("session/list", { cwd: project })
+    const cursor = first.nextCursor ?? ""
+    const second = await agent.request("session/list", { cwd: project, cursor })
+    assert.deepStrictEqual([first.sessions.length, second.sessions.length, second.nextCursor ?? null], [50, 3, null])
+    const listed = [...first.sessions, ...second.sessions].map(({ sessionId }) => sessionId)
+    assert.sameMembers(listed, made)
+    for (const other of [{ cwd: root, cursor }, { cursor }]) {
+      assert.deepStrictEqual(await refusal(agent.request("session/list", other)), {
+        code: -32_602,
+        data: { reason: "bad_cursor" }
+      })
+    }
+    assert.deepStrictEqual(await end(), { code: 0, signal: null })
+  }, 60_000)
+
   it("a command line that is not understood, or cannot start, says so and reads nothing", async () => {
     const { project, state } = scene([])
     const attempt = async (...args: ReadonlyArray<string>) => {
