@@ -5,9 +5,10 @@
  * Names of this run (ids, paths, times, counts) become fixed ones; an id keeps its name over all recordings of an agent, so
  * that a conversation which is reopened is the one that was left.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { isDeepStrictEqual } from "node:util"
 import type { Agent } from "./Agents.ts"
 
 type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
@@ -33,6 +34,9 @@ const names: ReadonlyArray<readonly [RegExp, (n: number) => string]> = [
 
 /** Numbers that differ from run to run. */
 const counts = /^(?:pid|used|durationMs|timestamp|startTime|.*Tokens|mtime|createdAt|updatedAt)$/u
+
+const isEqual = (before: ReadonlyArray<string>, now: ReadonlyArray<string>): boolean =>
+  isDeepStrictEqual(before.toSorted(), now.toSorted())
 
 /** The recorder of one agent's recordings. */
 export const makeRecorder = (agent: Agent, places: ReadonlyArray<readonly [path: string, name: string]>) => {
@@ -76,10 +80,11 @@ export const makeRecorder = (agent: Agent, places: ReadonlyArray<readonly [path:
       .map((line) => JSON.parse(line) as { readonly by: "client" | "agent"; readonly line: string })
     const head = { agent: agent.id, package: `${agent.package}@${agent.version}` }
     const lines = entries.map(({ by, line }) => ({ by, frame: fixed(JSON.parse(line) as Json, by === "agent") }))
+    const target = join(folder, agent.id, `${name}.jsonl`)
+    const recording = [head, ...lines].map((entry) => JSON.stringify(entry))
+    // Both sides talk at once: another order of the same frames is chance.
+    if (existsSync(target) && isEqual(readFileSync(target, "utf8").trim().split("\n"), recording)) return
     mkdirSync(join(folder, agent.id), { recursive: true })
-    writeFileSync(
-      join(folder, agent.id, `${name}.jsonl`),
-      [head, ...lines].map((entry) => `${JSON.stringify(entry)}\n`).join("")
-    )
+    writeFileSync(target, `${recording.join("\n")}\n`)
   }
 }

@@ -11,7 +11,7 @@ import type { Decision, EventPayload, Interaction, TurnOutcome } from "@tackroom
 import { Effect } from "effect"
 import { acp, type AcpOptions } from "@tackroom/sdk/harnesses/acp"
 import { createSqliteRuntimeStore } from "@tackroom/sdk/stores/sqlite"
-import { say, startVendor, type Vendor } from "../real-input/Vendors.ts"
+import { type Answer, say, startVendor, type Vendor } from "../real-input/Vendors.ts"
 import { type Agent, commandOf } from "./Agents.ts"
 import { type Home, makeHome } from "./Homes.ts"
 
@@ -66,6 +66,14 @@ export interface Stage {
   readonly open: (options?: OpenOptions) => Promise<Opened>
   readonly remove: () => Promise<void>
 }
+
+/** The first words come, the others never do. */
+export const endless = (text: string, silentAfter: string): Answer => ({
+  ...say(text),
+  options: { chunkSize: silentAfter.length, latency: 100 },
+  trouble: "silent",
+  silentAfter
+})
 
 /** The driver's options for an agent in a home. */
 export const optionsOf = (agent: Agent, home: Pick<Home, "variables">, record?: string): AcpOptions => {

@@ -15,21 +15,13 @@ import { afterAll, beforeAll } from "vitest"
 import { type Answer, calls, say } from "../real-input/Vendors.ts"
 import { type Agent, agents } from "./Agents.ts"
 import { makeRecorder } from "./Recording.ts"
-import { makeStage, type Stage } from "./Stage.ts"
+import { endless, makeStage, type Stage } from "./Stage.ts"
 
 const session = fileURLToPath(new URL("programs/Session.ts", import.meta.url))
 
 const command = (name: string): string => `touch ${name} && echo hello-${name}`
 
 const runs = (agent: Agent, name: string): Answer => calls([{ id: `call_${name}`, ...agent.shell(command(name)) }])
-
-/** The first words come, the others never do. */
-const endless = (text: string, silentAfter: string): Answer => ({
-  ...say(text),
-  options: { chunkSize: silentAfter.length, latency: 100 },
-  trouble: "silent",
-  silentAfter
-})
 
 /** How an agent tells that it has no such conversation, as a turn's error. */
 const missing: Readonly<Record<string, string>> = {

@@ -36,6 +36,8 @@ export interface SeatSetup {
   readonly prepare?: (folder: string) => Readonly<Record<string, string>>
   /** No variable of a rig at all. */
   readonly alone?: boolean
+  /** The folder of a seat before, whose agent is launched again. */
+  readonly folder?: string
 }
 
 const modeWords = `tr ' ;' '\\n\\n' | grep -x -e '-\\{0,1\\}icanon' -e '-\\{0,1\\}echo' | tr '\\n' ' '`
@@ -178,7 +180,7 @@ export const isAlive = (pid: number): boolean => {
 export const startSeat = async (setup: SeatSetup = {}): Promise<SeatUnderTest> => {
   const agent = await ScriptedAgent.listen(setup.rules)
   const rig = await RigStub.listen()
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "seat-")))
+  const folder = setup.folder ?? realpathSync(mkdtempSync(join(tmpdir(), "seat-")))
   const base: Record<string, string | undefined> = {
     PATH: process.env["PATH"],
     HOME: folder,
