@@ -50,8 +50,13 @@ describe("a program in a pseudo-terminal", () => {
           process.on("SIGHUP", () => { process.exit(7) })`)
         yield* raw.timeline.until("the start", () => raw.output().includes("raw") || undefined, 20_000)
         assert.deepStrictEqual(raw.program.mode(), { canonical: false, echo: false, signals: false, crToLf: false })
+        // A program that was started later does not keep the pane of this one open.
+        const other = yield* withProgram(`console.log("up"); setInterval(() => {}, 1000)`)
+        yield* other.timeline.until("the other's start", () => other.output().includes("up") || undefined, 20_000)
         raw.program.closePane()
-        yield* raw.timeline.until("the end", () => raw.program.ended(), 20_000)
+        const hungUp = yield* raw.timeline.until("the end", () => raw.program.ended(), 20_000)
+        assert.deepStrictEqual(hungUp, { code: 7, signal: null })
+        assert.isUndefined(other.program.ended())
 
         const cooked = yield* withProgram(`process.exit(3)`)
         const ended = yield* cooked.timeline.until("the end", () => cooked.program.ended(), 20_000)

@@ -99,6 +99,7 @@ export const spawnPty = Effect.fn("Pty.spawn")(function* (
         const terminal = openSync(pty.ptsName, constants.O_RDWR | constants.O_NOCTTY)
         let ended: Ended | undefined
         let open = true
+        let released = false
         const close = keepOpen(pty)
         const writer = makePaneWriter(pty.fd)
         pty.onData(spec.onOutput)
@@ -112,6 +113,11 @@ export const spawnPty = Effect.fn("Pty.spawn")(function* (
           open = false
           writer.close()
           close()
+          // Programs that were started since hold a copy of the descriptor, which the binding lets them inherit. While one of
+          // them lives the terminal does not hang up: then the signal comes from here.
+          setTimeout(() => {
+            if (!released && ended === undefined && readMode(terminal) !== undefined) sendSignal(pty.pid, "SIGHUP")
+          }, 5)
         }
         return {
           pid: pty.pid,
@@ -125,7 +131,10 @@ export const spawnPty = Effect.fn("Pty.spawn")(function* (
           ended: () => ended,
           mode: () => readMode(terminal),
           closePane,
-          release: () => closeSync(terminal)
+          release: () => {
+            released = true
+            closeSync(terminal)
+          }
         }
       },
       catch: (cause) => kitFailed(`the program could not be started in a terminal: ${String(cause)}`)
