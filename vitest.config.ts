@@ -8,6 +8,8 @@ const loopback = fileURLToPath(new URL("test/setup/loopback.ts", import.meta.url
 /** The program as people run it; from source where nothing is built. `pnpm test` builds first. */
 const built = fileURLToPath(new URL("packages/host/dist/bin/tackroom.cjs", import.meta.url))
 const program = existsSync(built) ? { TACKROOM_E2E_HOST: built } : {}
+const builtRig = fileURLToPath(new URL("packages/server/dist/bin/tackroom-rig.cjs", import.meta.url))
+const rig = existsSync(builtRig) ? { TACKROOM_E2E_RIG: builtRig } : {}
 
 /** A file for the JSON report beside the usual one; `.ci/run` counts from it. */
 const report = process.env["TACKROOM_TEST_REPORT"]
@@ -33,7 +35,7 @@ export default defineConfig({
       project("sdk", "packages/sdk"),
       project("host", "packages/host"),
       project("runner", "packages/runner"),
-      project("server", "packages/server"),
+      project("server", "packages/server", { env: rig }),
       project("e2e", "test/e2e", {
         include: ["**/*.test.ts"],
         exclude: [...configDefaults.exclude, "agents/**"],

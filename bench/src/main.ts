@@ -17,6 +17,7 @@ import { memory } from "./Memory.ts"
 import { replay } from "./Replay.ts"
 import { table, type Bench, type Row } from "./Report.ts"
 import { roundTrips } from "./RoundTrips.ts"
+import { seats } from "./Seats.ts"
 import { streaming } from "./Streaming.ts"
 import { turns } from "./Turns.ts"
 
@@ -32,7 +33,8 @@ const measures: Readonly<
   acp: { what: "tackroom acp and the driver beside the official SDK alone", run: acp },
   replay: { what: "a journal of 100,000 events read by pages", run: replay },
   memory: { what: "resident memory idle, with 1,000 sessions, under a client that never reads", run: memory },
-  journal: { what: "rows and bytes of a 10,000-token answer", run: journalSize }
+  journal: { what: "rows and bytes of a 10,000-token answer", run: journalSize },
+  seats: { what: "reads beside 200 seats that beat as fast as they may", run: seats }
 }
 
 const usage = `Usage: pnpm bench [options]

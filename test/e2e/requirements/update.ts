@@ -19,7 +19,8 @@ const rows = requirements
       : `  { id: "${rule.id}", reason: ${JSON.stringify(reason)} }`
   })
 
-const list = rows.length === 0 ? "[]" : `[\n${rows.join(",\n")}\n]`
+// As the formatter would write it.
+const list = rows.length === 0 ? "[]" : rows.length === 1 ? `[${rows.join("").trim()}]` : `[\n${rows.join(",\n")}\n]`
 const imports = rows.some((row) => row.endsWith("notYetCited }"))
   ? `import { notYetCited, type Uncited } from "./Requirement.ts"`
   : `import type { Uncited } from "./Requirement.ts"`

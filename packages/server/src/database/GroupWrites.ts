@@ -33,6 +33,8 @@ export interface GroupWrites<Refusal> {
 
 interface Pending {
   readonly run: () => "keep" | "discard"
+  /** Does what the job wants done after its commit. */
+  readonly publish: () => void
   /** With an argument: the commit failed, for this reason. */
   readonly settle: (...failure: ReadonlyArray<unknown>) => void
 }
@@ -42,7 +44,9 @@ const busyPauseMs = 25
 
 export const make = <Refusal>(
   db: Connection,
-  refuses: (result: unknown) => result is Refusal
+  refuses: (result: unknown) => result is Refusal,
+  /** Told of a mistake in what a job does after its commit. */
+  onFault: (cause: unknown) => void
 ): Effect.Effect<GroupWrites<Refusal>, never, Scope.Scope> =>
   Effect.gen(function* () {
     let queue: Array<Pending> = []
@@ -76,9 +80,12 @@ export const make = <Refusal>(
         failed = true
         if (db.inTransaction) db.exec("ROLLBACK")
       }
-      // What was changed last is undone first.
+      // What was changed last is undone first. What follows the commit comes before anyone goes on with a result.
       if (failed) for (const { settle } of batch.toReversed()) settle(failure)
-      else for (const { settle } of batch) settle()
+      else {
+        for (const { publish } of batch) publish()
+        for (const { settle } of batch) settle()
+      }
       next()
     }
 
@@ -156,10 +163,20 @@ export const make = <Refusal>(
             )
             return
           }
-          for (const work of afters) work()
           resume(Effect.succeed(result as Exclude<A, Refusal>))
         }
-        queue.push({ run, settle })
+        const publish = (): void => {
+          if (faulty || refuses(result)) return
+          for (const work of afters) {
+            // What is done afterwards cannot fail what is committed, nor the jobs behind it.
+            try {
+              work()
+            } catch (cause) {
+              onFault(cause)
+            }
+          }
+        }
+        queue.push({ run, publish, settle })
         schedule()
       }).pipe(Effect.uninterruptible)
 

@@ -26,6 +26,7 @@ const heartbeatMs = 10_000
 const lifetimeMs = 60 * 60_000
 const retryAfterMs = 1_000
 const cutAfterMs = 1_000
+const unreadPatienceMs = 1_000
 
 const headers = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -85,6 +86,7 @@ export const make = (store: RigStore): FeedStreams => {
     response.writeHead(200, headers)
     let position = start._tag === "From" ? start.after : (start.frame.resumedFrom ?? head)
     let live = false
+    let synced = false
     let over = false
     let lastWrite = performance.now()
 
@@ -105,13 +107,31 @@ export const make = (store: RigStore): FeedStreams => {
     const overflow = (): void =>
       finish(controlFrame("tackroom.overflow", { reason: "slow_client", resumeAfter: position }))
 
+    /**
+     * Goes on when the client has read what is written. One that takes nothing for a while is cut; one that only takes its
+     * time reads on from the store, and holds no more than the buffer here.
+     */
+    const whenRead = (next: () => void): void => {
+      let left = response.writableLength
+      const look = setInterval(() => {
+        if (response.writableLength < left) left = response.writableLength
+        else overflow()
+        if (over) clearInterval(look)
+      }, unreadPatienceMs)
+      response.once("drain", () => {
+        clearInterval(look)
+        next()
+      })
+    }
+
     const subscriber: Subscriber = {
       take: (entries) => {
         if (!live || over) return
         for (const entry of entries) {
           if (entry.cursor <= position) continue
           if (response.writableLength > seatLimits.feedBufferBytes) {
-            overflow()
+            live = false
+            whenRead(() => replay(store.head()))
             return
           }
           write(eventFrame(entry))
@@ -126,11 +146,15 @@ export const make = (store: RigStore): FeedStreams => {
       if (over) return
       const entries = store.logs.feed(position, mark, pageSize)
       for (const entry of entries) {
+        if (response.writableLength > seatLimits.feedBufferBytes) {
+          whenRead(() => replay(mark))
+          return
+        }
         write(eventFrame(entry))
         position = entry.cursor
       }
       if (entries.length === pageSize) {
-        if (response.writableNeedDrain) response.once("drain", () => replay(mark))
+        if (response.writableNeedDrain) whenRead(() => replay(mark))
         else setImmediate(() => replay(mark))
         return
       }
@@ -140,7 +164,8 @@ export const make = (store: RigStore): FeedStreams => {
         replay(store.head())
         return
       }
-      write(controlFrame("tackroom.synced", { cursor: position }))
+      if (!synced) write(controlFrame("tackroom.synced", { cursor: position }))
+      synced = true
       live = true
     }
 

@@ -113,8 +113,16 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
     const recordFile = (attempt: string): string => path.join(folderOf(attempt), "result.json")
     const inputFile = (attempt: string): string => path.join(folderOf(attempt), "first-input")
 
-    const removeInput = (attempt: string): void => fs.rmSync(inputFile(attempt), { force: true })
-    const removeFolder = (attempt: string): void => fs.rmSync(folderOf(attempt), { recursive: true, force: true })
+    /** Files that are done with. One that cannot be removed is told of and stops nothing. */
+    const remove = (file: string): void => {
+      try {
+        fs.rmSync(file, { recursive: true, force: true })
+      } catch (cause) {
+        log.write("warn", "a file of a launch could not be removed", { file, cause: messageOf(cause) })
+      }
+    }
+    const removeInput = (attempt: string): void => remove(inputFile(attempt))
+    const removeFolder = (attempt: string): void => remove(folderOf(attempt))
 
     const setLaunch = (tx: Tx, nodeId: string, launch: SeatLaunch): void => {
       tx.seats.setLaunch(nodeId, launch)

@@ -13,7 +13,7 @@ import {
   type SeatError,
   seatLimits
 } from "@tackroom/protocol/seat"
-import { Effect, Semaphore } from "effect"
+import { Effect, Fiber, Semaphore } from "effect"
 import type { Activities } from "./Activities.ts"
 import { read } from "./ActivityMachine.ts"
 import { isRefusal, type SeatCaller, speaksFor } from "./Callers.ts"
@@ -125,12 +125,16 @@ export const make = (store: RigStore, activities: Activities, waiters: Waiters):
         const spoken = speaksFor(store.seats, caller, body)
         if (isRefusal(spoken)) return Effect.fail(spoken)
         const { nodeId } = spoken.seat
-        return lockOf(nodeId).withPermits(1)(
-          Effect.andThen(
-            body.generation === undefined ? Effect.void : registered(nodeId, body.generation),
-            store.write((tx) => record(tx, caller, body))
+        // The lock covers the wait and the place in the line of writes, not the commit: what arrives together commits
+        // together.
+        const placed = Effect.andThen(
+          body.generation === undefined ? Effect.void : registered(nodeId, body.generation),
+          Effect.forkChild(
+            store.write((tx) => record(tx, caller, body)),
+            { startImmediately: true }
           )
         )
+        return Effect.flatMap(lockOf(nodeId).withPermits(1)(placed), Fiber.join)
       })
   }
 }

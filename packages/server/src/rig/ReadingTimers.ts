@@ -20,13 +20,13 @@ export const make = (
   Effect.gen(function* () {
     activities.onChange(() => waiters.wake(key))
 
-    /** Seats that read something else now than was last told. */
+    /**
+     * Seats that read something else now than was last told. Without an occupant the fields are as at the start and read the
+     * same, so nobody is asked who is in a seat.
+     */
     const due = (now: number): ReadonlyArray<string> =>
       [...store.live.all()]
-        .filter(([nodeId, seat]) => {
-          const live = store.seats.live(nodeId) !== undefined
-          return read(seat.activity, live, now).value !== seat.value
-        })
+        .filter(([, seat]) => read(seat.activity, true, now).value !== seat.value)
         .map(([nodeId]) => nodeId)
 
     const tell = (nodeIds: ReadonlyArray<string>) =>

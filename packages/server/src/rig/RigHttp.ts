@@ -38,6 +38,7 @@ import type { RigCaller, SeatCaller } from "./Callers.ts"
 import type { FeedStreams } from "./FeedStreams.ts"
 import { readObject, sendError, sendText, tokenOf } from "./HttpExchange.ts"
 import * as Minting from "./Minting.ts"
+import * as RateBucket from "./RateBucket.ts"
 import { notForPeople, personMay, type RigCall, type RigHandlers } from "./RigApi.ts"
 import type { RigStore } from "./RigStore.ts"
 import {
@@ -268,8 +269,8 @@ export const make = (config: RigHttpConfig) =>
     const mainRequest =
       (listener: () => Listener) =>
       (request: http.IncomingMessage, response: http.ServerResponse): void => {
-        const { port } = listener()
-        const hosts = loopbackNames.map((name) => `${name}:${port}`)
+        const { host: own, port } = listener()
+        const hosts = [...loopbackNames, own].map((name) => `${name}:${port}`)
         const host = request.headers.host ?? ""
         if (!hosts.includes(host)) {
           sendError(request, response, new BadHost({}))
@@ -322,16 +323,13 @@ export const make = (config: RigHttpConfig) =>
         answer(request, response, callHandler(matched, caller, request, url), { interruptible: false })
       }
 
-    const buckets = new Map<string, { tokens: number; at: number }>()
+    const buckets = new Map<string, RateBucket.RateBucket>()
+    const rate = { perSecond: seatLimits.guestPostsPerSecond, burst: seatLimits.guestPostBurst }
 
-    /** Whether a grant may post now: 50 a second, bursts of 200. */
     const withinRate = (hash: string): boolean => {
-      const now = store.clock.steady()
-      const bucket = buckets.get(hash) ?? { tokens: seatLimits.guestPostBurst, at: now }
-      const refilled = bucket.tokens + ((now - bucket.at) / 1_000) * seatLimits.guestPostsPerSecond
-      const tokens = Math.min(refilled, seatLimits.guestPostBurst)
-      buckets.set(hash, { tokens: Math.max(tokens - 1, 0), at: now })
-      return tokens >= 1
+      const { bucket, taken } = RateBucket.take(buckets.get(hash), store.clock.steady(), rate)
+      buckets.set(hash, bucket)
+      return taken
     }
 
     const crowded = new WeakSet<Socket>()

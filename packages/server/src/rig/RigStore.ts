@@ -73,7 +73,11 @@ export const open = ({ file, clock, log }: RigStoreConfig): Effect.Effect<RigSto
     const live = LiveSeats.make(logs.activities(), clock.steady(), clock.wall())
     const views = SeatViews.make({ seats, asks, logs, live, clock })
     const journalId = logs.lasting("journal_id", () => `jrn_${Minting.uuid().replaceAll("-", "")}`)
-    const writes = yield* GroupWrites.make(db, isSeatError)
+    const writes = yield* GroupWrites.make(db, isSeatError, (cause) =>
+      log.write("error", "something after a commit failed", {
+        cause: cause instanceof Error ? cause.message : "unknown"
+      })
+    )
     const listeners = new Set<(entries: ReadonlyArray<FeedEntry>) => void>()
     let head = logs.head()
 

@@ -221,7 +221,8 @@ export const make = (config: TmuxConfig) => {
   const create = (session: NewSession): Effect.Effect<TmuxAnswer> => {
     const variables = Object.entries(session.environment).map(([name, value]) => `-e ${quoted(`${name}=${value}`)}`)
     const words = ["/usr/bin/env", ...session.words].map(quoted)
-    const copy = `exec head -c ${session.transcript.bytes} >> ${shellQuoted(session.transcript.file)}`
+    // A limit of the process, in blocks of 512 bytes, and a copier that holds nothing back.
+    const copy = `ulimit -c 0; ulimit -f ${Math.ceil(session.transcript.bytes / 512)}; exec cat >> ${shellQuoted(session.transcript.file)}`
     return batch([
       `new-session -d -s ${quoted(session.name)} -x 200 -y 50 -c ${quoted(literalFormat(session.cwd))} ${variables.join(" ")} -- ${words.join(" ")}`,
       `pipe-pane -o -t ${quoted(target(session.name))} ${quoted(literalFormat(copy))}`

@@ -6,7 +6,14 @@ import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { rigPath, type RigRouteName, rigRoutes, type SeatView } from "@tackroom/protocol/seat"
+import {
+  type FeedEvent,
+  rigPath,
+  type RigRouteName,
+  rigRoutes,
+  type SeatOutcome,
+  type SeatView
+} from "@tackroom/protocol/seat"
 import { Effect, Exit, Result, Scope } from "effect"
 import * as RigService from "../../../src/rig/RigService.ts"
 import { silent } from "../../../src/rig/ServiceLog.ts"
@@ -16,6 +23,14 @@ export interface Reply {
   readonly status: number
   readonly body: Readonly<Record<string, unknown>>
 }
+
+/** Shell words that write the launch record with this last member. */
+export const record = (member: string): string =>
+  [
+    `printf '{"format":1,"attempt":"%s","harness":"%s",${member}}'`,
+    `"$OPENRIG_LAUNCH_ATTEMPT" "$OPENRIG_RUNTIME" > "$OPENRIG_LAUNCH_RESULT.new";`,
+    `mv "$OPENRIG_LAUNCH_RESULT.new" "$OPENRIG_LAUNCH_RESULT"`
+  ].join(" ")
 
 /** A shell program that tells which conversation it opened and then shows what is typed. */
 export const plainRunner = (nativeRef = "c-1"): string =>
@@ -60,6 +75,7 @@ export class Lab {
 
   async start(): Promise<this> {
     const scope = Effect.runSync(Scope.make())
+    this.#scope = scope
     this.#service = await Effect.runPromise(
       RigService.make({
         settings: settingsOf(this.family, this.#variables),
@@ -68,7 +84,6 @@ export class Lab {
         log: silent
       }).pipe(Scope.provide(scope))
     )
-    this.#scope = scope
     return this
   }
 
@@ -82,12 +97,14 @@ export class Lab {
 
   async dispose(): Promise<void> {
     await this.end()
+    // A home that another lab made keeps its seats.
+    if (!this.#owned) return
     try {
       execFileSync("tmux", ["-S", this.socket, "kill-server"], { stdio: "ignore" })
     } catch {
       // There was none.
     }
-    if (this.#owned) fs.rmSync(this.family, { recursive: true, force: true })
+    fs.rmSync(this.family, { recursive: true, force: true })
   }
 
   preset(name: string, fields: Readonly<Record<string, unknown>>): void {
@@ -172,6 +189,52 @@ export class Lab {
   async seat(reference: string): Promise<SeatView> {
     const reply = await this.api("getSeat", { seat: reference })
     return reply.body["seat"] as SeatView
+  }
+
+  /** Starts a seat; how it came out. */
+  async launch(seat: string, body: Readonly<Record<string, unknown>> = {}): Promise<string> {
+    const reply = await this.api("launchSeat", { seat }, body)
+    if (reply.status !== 200) return `${reply.status} ${String(reply.body["code"])}`
+    const { outcome, reason } = reply.body["outcome"] as SeatOutcome
+    return reason === undefined ? outcome : `${outcome}: ${reason}`
+  }
+
+  /** Waits for something that changes at a known place: a file, a view. Bounded, and told of by the condition alone. */
+  async until<A>(what: string, look: () => A | undefined | Promise<A | undefined>, boundMs = 20_000): Promise<A> {
+    const end = performance.now() + boundMs
+    for (;;) {
+      const found = await look()
+      if (found !== undefined) return found
+      if (performance.now() > end) throw new Error(`${what} did not come about`)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+
+  /** The next feed event for which a condition holds, from a position on. */
+  async feedUntil(after: number, wanted: (event: FeedEvent) => boolean, boundMs = 20_000): Promise<FeedEvent> {
+    const abort = AbortSignal.timeout(boundMs)
+    const response = await fetch(`${this.service.url}/api/rig/v1/feed?after=${after}`, {
+      headers: { authorization: `Bearer ${this.service.operatorToken}` },
+      signal: abort
+    })
+    let rest = ""
+    const decoder = new TextDecoder()
+    const body = response.body ?? new ReadableStream<Uint8Array>()
+    for await (const chunk of body) {
+      rest += decoder.decode(chunk, { stream: true })
+      const frames = rest.split("\n\n")
+      rest = frames.pop() ?? ""
+      for (const frame of frames) {
+        if (!frame.startsWith("id: ")) continue
+        const event = JSON.parse(frame.slice(frame.indexOf("data: ") + 6)) as FeedEvent
+        if (wanted(event)) return event
+      }
+    }
+    throw new Error("the feed ended")
+  }
+
+  get head(): number {
+    return this.service.store.head()
   }
 
   tmux(...args: ReadonlyArray<string>): string {

@@ -1,0 +1,148 @@
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import type { AskView, SeatView } from "@tackroom/protocol/seat"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { parse } from "../../src/rig/command/CommandLine.ts"
+import { commandNames, commands } from "../../src/rig/command/Commands.ts"
+import { completions, helpText } from "../../src/rig/command/Help.ts"
+import { Lab, plainRunner } from "./support/Lab.ts"
+import { runCommand } from "./support/ServiceProcess.ts"
+
+let lab: Lab
+beforeAll(async () => {
+  lab = await new Lab().start()
+  lab.runner("otter", plainRunner())
+})
+afterAll(() => lab.dispose())
+
+const rig = (...args: ReadonlyArray<string>) => runCommand(lab.family, args)
+const json = async (...args: ReadonlyArray<string>) => {
+  const { code, stdout } = await rig(...args, "--json")
+  return { code, body: JSON.parse(stdout) as Readonly<Record<string, unknown>> }
+}
+const seat = "dev-a@mill"
+
+describe("a command line", () => {
+  const said = (...argv: ReadonlyArray<string>) => {
+    const parsed = parse(argv)
+    return parsed._tag === "Usage" ? parsed.message : parsed._tag === "Run" ? parsed.name : parsed._tag
+  }
+  it("names its command by the longest words, and what is wrong with it", () => {
+    assert.strictEqual(said("seat", "status", seat), "seatStatus")
+    assert.strictEqual(
+      said("seat"),
+      "seat takes one of: status, launch, stop, revoke-grant, clear-attention, set-permissions-to"
+    )
+    assert.strictEqual(said("sned", seat, "x"), 'there is no command "sned"; did you mean send?')
+    assert.strictEqual(said("send", seat), "text is missing")
+    assert.strictEqual(said("send", seat, "a", "b"), '"b" is one argument too many')
+    assert.strictEqual(said("send", seat, "--rwa", "x"), "there is no flag --rwa; did you mean --raw?")
+    assert.strictEqual(said("send", seat, "--from"), "--from takes NAME")
+    assert.strictEqual(said("send", seat, "--raw=1", "x"), "--raw takes no value")
+    assert.strictEqual(said("send", seat, "--", "--raw"), "send")
+    assert.strictEqual(said("row", "close", "row_1", "--closure-reason=done"), "rowClose")
+    assert.strictEqual(said("ps", "--help"), "Help")
+    assert.strictEqual(said(), "Help")
+  })
+  it("has help and completions for every command", () => {
+    for (const name of commandNames) {
+      assert.include(helpText(name), `tackroom rig ${commands[name].words.join(" ")}`)
+      for (const line of helpText(name).split("\n")) assert.isAtMost(line.length, 120)
+    }
+    for (const shell of ["bash", "zsh", "fish"] as const) assert.include(completions(shell), "set-permissions-to")
+  })
+})
+
+describe("the commands", () => {
+  it("make a rig from a file, bring it up, and show it", async () => {
+    const file = path.join(lab.family, "mill.yaml")
+    fs.writeFileSync(
+      file,
+      `format: 1\nname: mill\nseats:\n  - {pod: dev, member: a, harness: otter, cwd: ${lab.family}}\n`
+    )
+    const up = await rig("up", file)
+    assert.deepStrictEqual([up.code, up.stdout], [0, `rig mill: 1 seats\n${seat}: ready\n`])
+    const again = await json("up", "mill")
+    assert.deepStrictEqual([again.code, again.body["ok"]], [0, true])
+    const ps = await rig("ps")
+    assert.match(ps.stdout, /^SEAT +ACTIVITY +LAUNCH/u)
+    assert.match(ps.stdout, /dev-a@mill +\S+ +ready +0 +otter +c-1/u)
+    const status = await json("seat", "status", "dev.a@mill")
+    assert.strictEqual((status.body["seat"] as SeatView).seat, seat)
+    const sent = await runCommand(lab.family, ["send", seat, "-", "--raw", "--verify"], "hello from a pipe\n")
+    assert.deepStrictEqual([sent.code, sent.stdout.split("\n")[0]], [0, "delivered"])
+    assert.include((await rig("capture", seat, "--lines", "20")).stdout, "hello from a pipe")
+  })
+
+  it("answer what an agent asks, and ask before what permits by default", async () => {
+    const added = await rig("person", "add", "op1", "--name", "Ann")
+    assert.match(added.stdout, /token, shown this once: trp_/u)
+    const ask = async (requestId: string) => {
+      const reply = await lab.http("POST", "/api/activity/permission-requests", {
+        token: lab.service.hookToken,
+        body: {
+          sessionName: seat,
+          turnId: "1",
+          requestId,
+          toolCall: { title: "Run \u001b[31mmake" },
+          options: [
+            { optionId: "allow", name: "Allow", kind: "allow_once" },
+            { optionId: "reject", name: "Reject", kind: "reject_once" }
+          ]
+        }
+      })
+      return String(reply.body["askId"])
+    }
+    const first = await ask("1")
+    const list = await rig("ask", "list")
+    assert.match(list.stdout, new RegExp(`${first} +pending +${seat} +op1 +Run`, "u"))
+    assert.notInclude(list.stdout, "\u001b")
+    const unsure = await rig("ask", "answer", first, "--approve")
+    assert.deepStrictEqual([unsure.code, unsure.stdout], [64, "This permits Allow (allow_once).\n"])
+    const words = await rig("ask", "answer", first, "--text", "hmm", "--by", "op1")
+    assert.strictEqual(words.code, 1)
+    assert.match(words.stderr, /words_not_an_answer[\s\S]*nothing was done\nnext: /u)
+    assert.strictEqual((await rig("ask", "answer", first, "--drop", "--yes", "--by", "op1")).code, 0)
+    const shown = await json("ask", "show", first)
+    assert.deepInclude((shown.body["ask"] as AskView).result ?? {}, { optionId: "allow", by: "op1", how: "drop" })
+    assert.match((await rig("stream", "list", "--tag", "runner-permission-permit")).stdout, /Permitted by default/u)
+    const second = await ask("2")
+    const row = ((await json("ask", "show", second)).body["ask"] as AskView).rows[0]?.rowId ?? ""
+    assert.strictEqual((await rig("row", "close", row, "--closure-reason", "denied")).code, 0)
+    assert.strictEqual((await json("ask", "show", second)).body["ok"], true)
+  })
+
+  it("end with 1 for a refusal, 64 for usage, 2 for what is left running or not there", async () => {
+    const missing = await rig("seat", "status", "dev-z@mill")
+    assert.deepStrictEqual([missing.code, missing.stdout], [1, ""])
+    assert.match(
+      missing.stderr,
+      /there is no seat dev-z@mill \(seat_not_found\)\nnothing was done\nnext: tackroom rig ps/u
+    )
+    assert.strictEqual((await json("seat", "status", "dev-z@mill")).body["code"], "seat_not_found")
+    assert.strictEqual((await rig("seat", "frob")).code, 64)
+    assert.strictEqual((await rig("seat", "clear-attention", seat)).code, 64)
+    lab.tmux("new-session", "-d", "-s", "dev-x@mill", "cat")
+    const nowhere = await runCommand(path.join(lab.family, "nobody"), ["ps"])
+    assert.deepStrictEqual([nowhere.code, nowhere.stderr.includes("tackroom rig serve")], [2, true])
+  })
+
+  it("check a preset without a service", async () => {
+    const file = path.join(lab.family, "mole.yaml")
+    fs.writeFileSync(file, "format: 1\nname: mole\ncommand: [mole]\nresume: yes\n")
+    const { code, stderr } = await rig("preset", "check", file)
+    assert.strictEqual(code, 1)
+    assert.match(stderr, /error mole\.yaml:4:1 resume is "yes", expected a boolean/u)
+    fs.writeFileSync(file, "format: 1\nname: mole\ncommand: [mole]\n")
+    assert.deepStrictEqual((await json("preset", "check", file)).body["ok"], true)
+  })
+
+  it("take a rig down and bring it back", async () => {
+    const down = await rig("down", "mill", "--snapshot")
+    assert.strictEqual(down.code, 0)
+    assert.match(down.stdout, /^snapshot snp_/u)
+    const back = await rig("restore", "mill")
+    assert.deepStrictEqual([back.code, back.stdout], [0, `${seat}: resumed\n`])
+    assert.strictEqual((await rig("seat", "stop", seat)).code, 0)
+  })
+})

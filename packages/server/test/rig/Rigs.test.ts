@@ -1,0 +1,123 @@
+import { afterEach, assert, describe, it } from "@effect/vitest"
+import type { SeatOutcome, SnapshotView } from "@tackroom/protocol/seat"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { Lab, type LabOptions, plainRunner } from "./support/Lab.ts"
+
+const labs: Array<Lab> = []
+const open = async (options: LabOptions = {}): Promise<Lab> => {
+  const lab = await new Lab(options).start()
+  labs.push(lab)
+  return lab
+}
+afterEach(() => Promise.all(labs.splice(0).map((lab) => lab.dispose())))
+
+const outcomesOf = (body: Readonly<Record<string, unknown>>) =>
+  (body["outcomes"] as ReadonlyArray<SeatOutcome>).map(({ seat, outcome, reason }) =>
+    [seat.split("@")[0], outcome, ...(reason === undefined ? [] : [reason])].join(" ")
+  )
+
+describe("stopping a seat", () => {
+  it("ends its session and tells what is left running [RIG-260, RIG-261, RIG-091]", async () => {
+    const lab = await open()
+    const pids = path.join(lab.family, "pids")
+    // A child in a session of its own outlives the pane; the second one drops its environment, too.
+    const script = plainRunner().replace("exec cat", `setsid sleep 300 & echo $! > '${pids}'; exec cat`)
+    lab.runner("otter", script)
+    await lab.rig({ member: "a" })
+    const seat = "dev-a@mill"
+    assert.strictEqual(await lab.launch(seat), "ready")
+    const left = Number(
+      await lab.until("the child", () => (fs.existsSync(pids) && fs.readFileSync(pids, "utf8").trim()) || undefined)
+    )
+    const stopped = await lab.api("stopSeat", { seat }, { reason: "done" })
+    const outcome = stopped.body["outcome"] as SeatOutcome
+    assert.strictEqual(outcome.outcome, "stopped")
+    assert.deepStrictEqual(
+      outcome.leftovers?.map(({ pid, command }) => [pid, command]),
+      [[left, "sleep 300"]]
+    )
+    process.kill(left, "SIGKILL")
+    assert.strictEqual(lab.tmux("list-sessions", "-F", "#{session_name}"), "")
+    const again = await lab.api("stopSeat", { seat })
+    assert.strictEqual((again.body["outcome"] as SeatOutcome).outcome, "not_running")
+    assert.strictEqual((await lab.seat(seat)).launch.state, "stopped")
+  })
+})
+
+describe("a rig", () => {
+  it("comes up seat by seat, goes down with a snapshot and comes back from it [RIG-262, RIG-263, RIG-264]", async () => {
+    const lab = await open()
+    lab.runner("otter", plainRunner("c-$OPENRIG_SESSION_NAME"))
+    lab.preset("plain", { command: ["cat"] })
+    await lab.rig({ member: "a" }, { member: "b", harness: "plain" }, { member: "c", harness: "nobody" })
+    const first = await lab.api("upRig", { rig: "mill" }, { seats: ["dev.a"] })
+    assert.deepStrictEqual(outcomesOf(first.body), ["dev-a ready"])
+    const up = await lab.api("upRig", { rig: "mill" })
+    assert.deepStrictEqual(outcomesOf(up.body), [
+      "dev-a already_running",
+      "dev-b ready",
+      "dev-c not_started preset_not_found"
+    ])
+    const ref = (await lab.seat("dev-a@mill")).nativeRef
+    assert.isNotNull(ref)
+    const down = await lab.api("downRig", { rig: "mill" }, { snapshot: true })
+    assert.deepStrictEqual(outcomesOf(down.body), ["dev-a stopped", "dev-b stopped", "dev-c not_running"])
+    const snapshot = down.body["snapshot"] as SnapshotView
+    assert.deepInclude(snapshot.seats[0], {
+      seat: "dev-a@mill",
+      harness: "otter",
+      nativeRef: ref,
+      launchState: "ready"
+    })
+    assert.isTrue(snapshot.seats[0]?.declaration?.runner)
+
+    // Up of a rig resumes what has a conversation; fresh alone starts anew.
+    const again = await lab.api("upRig", { rig: "mill" }, { seats: ["dev-a", "dev-b"] })
+    assert.deepStrictEqual(outcomesOf(again.body), ["dev-a resumed", "dev-b ready"])
+    await lab.api("downRig", { rig: "mill" })
+    const fresh = await lab.api("upRig", { rig: "mill" }, { seats: ["dev-a"], fresh: true })
+    assert.deepStrictEqual(outcomesOf(fresh.body), ["dev-a ready"])
+    for (let count = 0; count < 21; count++) await lab.api("downRig", { rig: "mill" })
+    const kept = (await lab.api("listSnapshots", { rig: "mill" })).body["items"] as ReadonlyArray<SnapshotView>
+    assert.lengthOf(kept, 20)
+    assert.notInclude(
+      kept.map(({ snapshotId }) => snapshotId),
+      snapshot.snapshotId
+    )
+    const restored = await lab.api("restoreRig", { rig: "mill" }, { snapshotId: kept[0]?.snapshotId })
+    assert.deepStrictEqual(outcomesOf(restored.body), [
+      "dev-a resumed",
+      "dev-b ready",
+      "dev-c not_started preset_not_found"
+    ])
+    const gone = await lab.api("restoreRig", { rig: "mill" }, { snapshotId: snapshot.snapshotId })
+    assert.strictEqual(gone.body["code"], "snapshot_not_found")
+    assert.strictEqual((await lab.api("upRig", { rig: "nix" })).body["code"], "rig_not_found")
+  })
+
+  it("is made once: the same file again is fine, another is refused, and a bad one is told where", async () => {
+    const lab = await open()
+    assert.strictEqual((await lab.rig({ member: "a" })).status, 200)
+    assert.strictEqual((await lab.rig({ member: "a" })).status, 200)
+    assert.strictEqual((await lab.rig({ member: "b" })).body["code"], "rig_exists")
+    const bad = await lab.api(
+      "createRig",
+      {},
+      { format: 1, name: "x", seats: [{ pod: "a-b", member: "c", harness: "d", cwd: "/" }] }
+    )
+    assert.deepStrictEqual([bad.body["code"], bad.body["path"]], ["rig_invalid", "seats[0].pod"])
+    const missing = await lab.api(
+      "createRig",
+      {},
+      { format: 1, name: "x", seats: [{ pod: "a", member: "c", harness: "d", cwd: "/nonexistent" }] }
+    )
+    assert.deepStrictEqual([missing.body["code"], missing.body["path"]], ["rig_invalid", "seats[0].cwd"])
+    const headers = { "idempotency-key": "k1" }
+    const person = await lab.api("addPerson", {}, { id: "op1", name: "Ann" }, { headers })
+    assert.deepStrictEqual((await lab.api("addPerson", {}, { id: "op1", name: "Ann" }, { headers })).body, person.body)
+    const conflict = await lab.api("addPerson", {}, { id: "op2", name: "Ben" }, { headers })
+    assert.strictEqual(conflict.body["code"], "idempotency_conflict")
+    assert.strictEqual((await lab.api("addPerson", {}, { id: "op1", name: "Ann" })).body["code"], "person_exists")
+  })
+})
