@@ -42,7 +42,7 @@ export default defineConfig({
         testTimeout: 120_000,
         env: program
       }),
-      ...(realAgents ? [project("agents", "test/e2e/agents", { include: ["*.test.ts"], testTimeout: 120_000 })] : [])
+      ...(realAgents ? [project("agents", "test/e2e/agents", { include: ["*.test.ts"], testTimeout: 300_000 })] : [])
     ]
   }
 })

@@ -35,6 +35,9 @@ const names: ReadonlyArray<readonly [RegExp, (n: number) => string]> = [
 /** Numbers that differ from run to run. */
 const counts = /^(?:pid|used|durationMs|timestamp|startTime|.*Tokens|mtime|createdAt|updatedAt)$/u
 
+/** What an agent says when it has nothing else to do, so here or there or not at all. */
+const byChance = /prompt-suggestion/u
+
 const isEqual = (before: ReadonlyArray<string>, now: ReadonlyArray<string>): boolean =>
   isDeepStrictEqual(before.toSorted(), now.toSorted())
 
@@ -76,7 +79,7 @@ export const makeRecorder = (agent: Agent, places: ReadonlyArray<readonly [path:
   return (file: string, name: string): void => {
     const entries = readFileSync(file, "utf8")
       .split("\n")
-      .filter((line) => line !== "")
+      .filter((line) => line !== "" && !byChance.test(line))
       .map((line) => JSON.parse(line) as { readonly by: "client" | "agent"; readonly line: string })
     const head = { agent: agent.id, package: `${agent.package}@${agent.version}` }
     const lines = entries.map(({ by, line }) => ({ by, frame: fixed(JSON.parse(line) as Json, by === "agent") }))
