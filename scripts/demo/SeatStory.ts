@@ -110,7 +110,7 @@ export const tellSeats = async (options: SeatStoryOptions): Promise<ReadonlyArra
     const preset = {
       format: 1,
       name,
-      command: [process.execPath, program("tackroom-seat"), "--preset", join(presets, `${name}.yaml`)],
+      command: [process.execPath, program("tackroom-seat")],
       maintainer: "the Tackroom demonstration",
       runner: true,
       launch_result: true,

@@ -59,7 +59,7 @@ const makeBench = async (responses: ReadonlyArray<unknown>): Promise<Bench> => {
     JSON.stringify({
       format: 1,
       name: "builder",
-      command: [process.execPath, seatProgram, "--preset", preset],
+      command: [process.execPath, seatProgram],
       maintainer: "e2e",
       runner: true,
       launch_result: true,

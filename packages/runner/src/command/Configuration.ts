@@ -47,7 +47,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** The code with which the protocol says that a conversation does not exist. */
 const notFound = -32002
 
-const isHarness = Schema.is(PresetName)
+/** Whether a text can be a preset's name: it goes into records, posts and a file's path. */
+export const isHarness = Schema.is(PresetName)
 
 const given = (text: string | undefined): string | undefined => (text === undefined || text === "" ? undefined : text)
 

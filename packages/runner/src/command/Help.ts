@@ -11,6 +11,7 @@ Flags:
                           OPENRIG_RUNTIME)
   --agent-command "CMD"   The agent: words and quotes, without a shell
   --preset FILE           What is not given here, from a preset's tackroom key
+                          (default: the preset that the rig started)
   --env NAME              Pass this variable to the agent; may be repeated
   --auth METHOD           Authenticate with this method before opening
   --model-env NAME        Where OPENRIG_MODEL goes: a variable,

@@ -1,5 +1,7 @@
 /** What `tackroom-seat` does with its command line: help, version, a list of problems, or a seat. */
-import { writeSync } from "node:fs"
+import { existsSync, writeSync } from "node:fs"
+import { join } from "node:path"
+import { rigFiles, seatVariables } from "@tackroom/protocol/seat"
 import { Effect, Exit, Result } from "effect"
 import type { EnvironmentView } from "../rig/Endpoint.ts"
 import { exitCodes } from "../seat/Ending.ts"
@@ -7,7 +9,7 @@ import { runSeat } from "../seat/Seat.ts"
 import { paneOutput } from "../terminal/PaneOutput.ts"
 import type { SeatSignals } from "../terminal/Signals.ts"
 import type { SeatTerminal } from "../terminal/Terminal.ts"
-import { configure } from "./Configuration.ts"
+import { configure, isHarness } from "./Configuration.ts"
 import { readCommandLine, readFlagVariables } from "./Flags.ts"
 import { help } from "./Help.ts"
 import { version } from "./Version.ts"
@@ -25,10 +27,20 @@ export interface ProgramOptions {
 const standardOutput = 1
 const standardError = 2
 
+/** The preset that a rig started this seat from: it lies in the rig's home under the name of the runtime. */
+const presetOfRig = (environment: EnvironmentView): string | undefined => {
+  const home = environment[seatVariables.home]
+  const runtime = environment[seatVariables.runtime]
+  if (home === undefined || home === "" || runtime === undefined || !isHarness(runtime)) return undefined
+  const file = join(home, rigFiles.presets, `${runtime}.yaml`)
+  return existsSync(file) ? file : undefined
+}
+
 /** Reads what is configured, the preset included. Its parser is loaded only where there is one. */
 const readConfiguration = async (argv: ReadonlyArray<string>, environment: EnvironmentView) => {
   const line = readCommandLine(argv)
-  const file = line.flags.preset?.[0] ?? readFlagVariables(environment).flags.preset?.[0]
+  const named = line.flags.preset?.[0] ?? readFlagVariables(environment).flags.preset?.[0]
+  const file = named ?? presetOfRig(environment)
   if (file === undefined) return configure(line, environment, undefined)
   const { readPreset } = await import("./Preset.ts")
   const preset = readPreset(file)
