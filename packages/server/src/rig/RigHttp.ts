@@ -281,7 +281,11 @@ export const make = (config: RigHttpConfig) =>
           sendError(request, response, new BadOrigin({}))
           return
         }
-        const url = new URL(request.url ?? "/", `http://${host}`)
+        const url = URL.parse(request.url ?? "/", `http://${host}`)
+        if (url === null) {
+          sendError(request, response, new RouteNotFound({}))
+          return
+        }
         const route = seatRoute(url.pathname)
         if (route !== undefined) {
           if (request.method !== seatMethods[route._tag]) {
@@ -341,9 +345,9 @@ export const make = (config: RigHttpConfig) =>
         request.socket.destroySoon()
         return
       }
-      const url = new URL(request.url ?? "/", "http://guest")
-      const route = seatRoute(url.pathname)
-      if (route === undefined || request.method !== seatMethods[route._tag]) {
+      const url = URL.parse(request.url ?? "/", "http://guest")
+      const route = url === null ? undefined : seatRoute(url.pathname)
+      if (url === null || route === undefined || request.method !== seatMethods[route._tag]) {
         sendText(request, response, 404, JSON.stringify({ ok: false, code: "not_found" }))
         return
       }

@@ -147,6 +147,18 @@ describe("the main listener", () => {
     assert.match(await ask(`Host: localhost:${port()}\r\nOrigin: http://localhost:${port()}\r\n`), /^HTTP\/1\.1 401 /u)
   })
 
+  it("lives through targets and frames that are none", async () => {
+    const lines = ["//", "http://", "/%", "/api/activity/permission-requests/%E0%A4%A", "*"]
+    for (const listener of [port(), Number(new URL(guest()).port)]) {
+      const head = `Host: 127.0.0.1:${listener}\r\nAuthorization: Bearer ${lab.service.operatorToken}\r\nConnection: close\r\n\r\n`
+      for (const target of lines) {
+        assert.match(await raw(listener, `GET ${target} HTTP/1.1\r\n${head}`), /^HTTP\/1\.1 4\d\d /u, target)
+      }
+      assert.match(await raw(listener, "\u0000\u0001 nonsense\r\n\r\n"), /^HTTP\/1\.1 400 /u)
+    }
+    assert.strictEqual((await lab.api("status")).status, 200)
+  })
+
   it("answers 401 before the body is there, and bounds headers, bodies and their time [RIG-002]", async () => {
     const head = (length: number, token = "nobody") =>
       `POST ${hooks} HTTP/1.1\r\nHost: 127.0.0.1:${port()}\r\nAuthorization: Bearer ${token}\r\nContent-Length: ${length}\r\n`
