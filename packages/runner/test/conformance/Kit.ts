@@ -1,21 +1,31 @@
 /** What the tests of the kit share: where its programs are, a run of the command, checks made by hand. */
 import { Effect } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import type { Check, Stop } from "../../src/conformance/Check.ts"
 import { conformance as command } from "../../src/conformance/Conformance.ts"
-import type { Place } from "../../src/conformance/Family.ts"
+import type { Place, ProgramName } from "../../src/conformance/Family.ts"
 import type { Result } from "../../src/conformance/Verdict.ts"
 
 const source = (path: string): string => fileURLToPath(new URL(`../../src/conformance/${path}`, import.meta.url))
 
 export const cli = source("cli.ts")
 
+/**
+ * A program of the kit. Hundreds of them are started, and what is built starts in half the time; but only after a whole build
+ * (CI) it is certain that it is what the sources say.
+ */
+const program = (name: ProgramName): string => {
+  const built = fileURLToPath(new URL(`../../dist/bin/conformance-${name.replace("/", "-")}.cjs`, import.meta.url))
+  return process.env["CI"] !== undefined && existsSync(built) ? built : source(`${name}/main.ts`)
+}
+
 export const place: Place = {
   cwd: process.cwd(),
   env: process.env,
   node: process.execPath,
-  program: (name) => source(`${name}/main.ts`)
+  program
 }
 
 /** The reference runner as a command under test. */

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { broken } from "../../Check.ts"
+import { broken, skipped } from "../../Check.ts"
 import { isObject } from "../Json.ts"
 import { demand, type RunnerCheck } from "../RunnerCheck.ts"
 import { promptText } from "../agent/Frames.ts"
@@ -10,6 +10,9 @@ import type { Seat } from "../Seat.ts"
 
 const begin = "\u001b[200~"
 const end = "\u001b[201~"
+
+/** Two messages that are sent within this time come quickly. */
+const quickMs = 120
 
 const short = (text: string | undefined): string => JSON.stringify((text ?? "nothing").slice(0, 200))
 
@@ -100,10 +103,17 @@ export const input: ReadonlyArray<RunnerCheck> = [
       Effect.gen(function* () {
         const seat = yield* open()
         yield* seat.opened
-        yield* seat.type(`${begin}one${end}\r`)
-        yield* seat.pause(10)
-        yield* seat.type(`${begin}two${end}\r`)
-        yield* expectPrompts(seat, ["one", "two"])
+        // On a busy machine ten milliseconds become many: then nothing was quick, and it is tried again.
+        let won = false
+        for (let tries = 0; tries < 3 && !won; tries += 1) {
+          const began = seat.timeline.now()
+          yield* seat.type(`${begin}one${end}\r`)
+          yield* seat.pause(10)
+          yield* seat.type(`${begin}two${end}\r`)
+          won = seat.timeline.now() - began < quickMs
+          yield* expectPrompts(seat, ["one", "two"])
+        }
+        if (!won) return yield* skipped("race")
       })
   },
   {

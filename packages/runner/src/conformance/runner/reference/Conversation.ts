@@ -315,7 +315,7 @@ export const makeConversation = (
     setTimeout(() => {
       submit(joined.join("\n"))
       joined = []
-    }, 100)
+    }, 150)
   }
 
   const update = (params: Message): void => {
