@@ -131,6 +131,7 @@ describe("a client made of a JSON-RPC library", () => {
 
 /** The client on the published page: what is printed there is what runs here. */
 const page = fileURLToPath(new URL("../../docs/run-protocol.md", import.meta.url))
+const servePage = fileURLToPath(new URL("../../docs/serve-mode.md", import.meta.url))
 const printed = /```python\n([\s\S]*?)```/
 
 const hasPython = spawnSync("python3", ["--version"]).status === 0
@@ -163,5 +164,29 @@ describe("a client in Python", () => {
     )
     assert.include(lines[0], "user-message")
     assert.strictEqual(readFileSync(join(lab.workspace, "list.md"), "utf8"), "- tent")
+  })
+})
+
+describe("a driver of serve mode in Python", () => {
+  it("drives a whole run as printed in the documents [SRV-091, SRV-371, SRV-375]", async (context) => {
+    if (!hasPython) {
+      if ((process.env["CI"] ?? "") !== "") assert.fail("python3 is not installed here, and this test needs it")
+      return context.skip("python3 is not installed here")
+    }
+    const lab = makeLab()
+    const [, driver] =
+      printed.exec(readFileSync(servePage, "utf8")) ?? assert.fail("the page shows no driver in Python")
+    const script = join(lab.root, "driver.py")
+    writeFileSync(script, driver ?? "")
+    const program = join(lab.root, "tackroom")
+    writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${hostProgram}" "$@"\n`, { mode: 0o755 })
+    const { stdout } = await promisify(execFile)(
+      "python3",
+      [script, program, lab.stateDir, lab.workspace, "Write a summary"],
+      { timeout: 60_000, env: { PATH: process.env["PATH"] ?? "", HOME: lab.root } }
+    )
+    assert.include(stdout, "I know enough to write a summary.")
+    assert.match(stdout, /\ncompleted\n\{'input': 6247, 'output': 387, 'rounds': 5\}\nThat was scripted/)
+    assert.include(readFileSync(join(lab.workspace, "SUMMARY.md"), "utf8"), "scripted demonstration")
   })
 })
