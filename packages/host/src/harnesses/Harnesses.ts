@@ -62,26 +62,6 @@ const known: ReadonlyArray<Known> = [
       )
   },
   {
-    access: "native",
-    id: "serve",
-    definition: harnessDefinition("serve"),
-    load: (_ref, options) =>
-      Effect.flatMap(
-        Effect.promise(() => import("./ServeMode.ts")),
-        ({ load }) => load(options)
-      )
-  },
-  {
-    access: "native",
-    id: "host",
-    definition: harnessDefinition("host"),
-    load: (_ref, options) =>
-      Effect.flatMap(
-        Effect.promise(() => import("./RunProtocol.ts")),
-        ({ load }) => load(options)
-      )
-  },
-  {
     access: "acp",
     id: undefined,
     definition: { label: "ACP agent", authEnv: null },
