@@ -22,7 +22,7 @@ describe("the program tackroom", () => {
       assert.strictEqual(help.code, 0)
       assert.include(help.stdout, "tackroom run [flags] PROMPT")
       assert.strictEqual(help.stderr, "")
-      for (const args of [[], ["--nope"], ["acp", "--help"], ["harness-stdio"], ["tool-runner", "x"]]) {
+      for (const args of [[], ["--nope"], ["harness-stdio"], ["tool-runner", "x"]]) {
         const wrong = yield* tackroom(args)
         assert.deepStrictEqual([wrong.code, wrong.stdout], [2, ""], args.join(" "))
         assert.match(wrong.stderr, /^tackroom: .+\nTry: tackroom --help\n$/)
