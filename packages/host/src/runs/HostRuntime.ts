@@ -127,9 +127,10 @@ export const budgetOf = (session: Pick<SessionRow, "harnessPayload">): TurnBudge
     : undefined
 }
 
-/** How long a store that failed may take to keep the end of a turn after all (SRV-305). */
-const settlePatience = "10 seconds"
+/** How long a store may take to keep the end of a turn after all (SRV-305). */
+const settlePatience = "8 seconds"
 
+/** A turn whose end no journal keeps: its session was lost, or its store takes no commit. */
 const brokenEnd = (active: ActiveTurn): Effect.Effect<Broken> => {
   const unsettled = (broken: Broken): Effect.Effect<Broken> =>
     Effect.suspend(() => (Deferred.isDoneUnsafe(active.settled) ? Effect.never : Effect.succeed(broken)))
@@ -145,10 +146,11 @@ const brokenEnd = (active: ActiveTurn): Effect.Effect<Broken> => {
         return Effect.never
     }
   })
-  return Effect.raceFirst(
-    stopped,
-    Effect.flatMap(Deferred.await(active.gone), () => unsettled("store"))
+  const unsettleable = Effect.flatMap(Deferred.await(active.settling), () =>
+    Effect.flatMap(Effect.timeoutOption(Deferred.await(active.settled), settlePatience), () => unsettled("store"))
   )
+  const gone = Effect.flatMap(Deferred.await(active.gone), () => unsettled("store"))
+  return Effect.raceAllFirst([stopped, unsettleable, gone])
 }
 
 /** The tool that runs, else the one that is about to. */

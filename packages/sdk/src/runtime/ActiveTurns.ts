@@ -69,6 +69,8 @@ export class ActiveTurn {
   readonly stop = Deferred.makeUnsafe<Stop>()
   /** The stream of the driver is over, or was ended. */
   readonly streamOver = Deferred.makeUnsafe<void>()
+  /** The end is being committed: from here on only the store keeps it from being settled. */
+  readonly settling = Deferred.makeUnsafe<void>()
   readonly settled = Deferred.makeUnsafe<TurnOutcome>()
   /** No fiber works on the turn any more, whatever became of it. */
   readonly gone = Deferred.makeUnsafe<void>()

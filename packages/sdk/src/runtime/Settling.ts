@@ -161,6 +161,7 @@ export class Settling extends Context.Service<
           return Effect.uninterruptible(
             Effect.gen(function* () {
               active.log.seal()
+              Deferred.doneUnsafe(active.settling, Exit.void)
               const ending = settle(end, undefined, active.cancel)
               yield* active.log.quiet
               const reason = ending.status === "cancelled" ? "cancelled" : "turn_ended"
