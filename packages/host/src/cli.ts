@@ -2,9 +2,15 @@
 /**
  * The program `tackroom`. It turns on Node's compile cache before it loads what the chosen subcommand needs.
  */
+import { refusedNode } from "@tackroom/sdk/process"
 import { enableCompileCache } from "node:module"
 import { main } from "./command/main.ts"
 
+const refused = refusedNode(process.versions.node)
+if (refused !== undefined) {
+  process.stderr.write(`tackroom: ${refused}\n`)
+  process.exit(1)
+}
 enableCompileCache()
 
 // No top-level await: the program is bundled as CommonJS.

@@ -14,6 +14,7 @@ export {
 } from "./Child.ts"
 export * from "./ChildEnvironment.ts"
 export { type CommandQuery, type ResolvedCommand, resolveCommand } from "./CommandResolution.ts"
+export * from "./NodeVersion.ts"
 export { awaitGroupGone, endGroup, isGroupAlive, type Signal, signalGroup } from "./ProcessGroup.ts"
 export * from "./Instance.ts"
 export * from "./LineReader.ts"

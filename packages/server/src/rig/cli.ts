@@ -1,8 +1,14 @@
 #!/usr/bin/env node
 /** The program `tackroom-rig`. It turns on Node's compile cache before it loads what the command needs. */
+import { refusedNode } from "@tackroom/sdk/process"
 import { enableCompileCache } from "node:module"
 import { main } from "./command/main.ts"
 
+const refused = refusedNode(process.versions.node)
+if (refused !== undefined) {
+  process.stderr.write(`tackroom rig: ${refused}\n`)
+  process.exit(1)
+}
 enableCompileCache()
 
 // No top-level await: the program is bundled as CommonJS.
