@@ -61,7 +61,7 @@ describe("the commands", () => {
       `format: 1\nname: mill\nseats:\n  - {pod: dev, member: a, harness: otter, cwd: ${lab.family}}\n`
     )
     const up = await rig("up", file)
-    assert.deepStrictEqual([up.code, up.stdout], [0, `rig mill: 1 seats\n${seat}: ready\n`])
+    assert.deepStrictEqual([up.code, up.stdout], [0, `rig mill: 1 seat\n${seat}: ready\n`])
     const again = await json("up", "mill")
     assert.deepStrictEqual([again.code, again.body["ok"]], [0, true])
     const ps = await rig("ps")

@@ -159,4 +159,5 @@ export const statusLines = (status: ServiceStatus): ReadonlyArray<string> =>
     ]
   ])
 
-export const rigLine = ({ rig, seats }: RigView): string => `rig ${rig}: ${seats.length} seats`
+export const rigLine = ({ rig, seats }: RigView): string =>
+  `rig ${rig}: ${seats.length === 1 ? "1 seat" : `${seats.length} seats`}`
