@@ -315,10 +315,11 @@ export const posts: ReadonlyArray<RunnerCheck> = [
         const seat = yield* open()
         yield* seat.opened
         for (const [name, reply] of refusals) {
+          // By number: a post of the moment before was answered otherwise, whatever the clock says.
+          const before = seat.posts().length
           seat.rig.onPost = () => reply
-          const since = seat.timeline.now()
           yield* silentTurn(seat, `posts meet ${name}`)
-          yield* seat.until(`a post that met ${name}`, () => seat.posts(since)[0])
+          yield* seat.until(`a post that met ${name}`, () => seat.posts()[before])
         }
         yield* silentTurn(seat, "still there?")
         yield* demand(seat.ended() === undefined, "the runner ended")

@@ -79,6 +79,8 @@ export const make = Effect.fn("Rig.make")(function* (
 
   const post = (body: JsonObject, text: string, authorization: string, caller: Caller): void => {
     postsInFlight += 1
+    // Settled before anybody sees the post: who sees it may ask for another reply to the next one.
+    const reply = rig.onPost(body)
     timeline.add({ kind: "post", what: "post", text: clip(text), body, authorization, inFlight: postsInFlight })
     let open = true
     const given = (): void => {
@@ -86,7 +88,7 @@ export const make = Effect.fn("Rig.make")(function* (
       open = false
     }
     caller.onGone(given)
-    give(caller, rig.onPost(body), given)
+    give(caller, reply, given)
   }
 
   const submit = (body: JsonObject, text: string, authorization: string, caller: Caller): void => {
