@@ -3,7 +3,7 @@
  * service's word for what a good preset is. Pure.
  */
 import { parse } from "effect/encoding/Yaml"
-import { isList, isObject, type Json, type JsonObject } from "./Json.ts"
+import { isList, isObject, type Json, type JsonObject } from "../Json.ts"
 
 export interface PresetReading {
   /** What is wrong with it, one sentence each. */

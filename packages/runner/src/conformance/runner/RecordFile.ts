@@ -1,7 +1,7 @@
 /** The launch record as it is read whenever its folder changes: every content it ever had is on the timeline. */
 import { Effect, type Scope } from "effect"
 import { readFileSync, watch } from "node:fs"
-import { parseObject } from "./Json.ts"
+import { parseObject } from "../Json.ts"
 import type { SeatTimeline } from "./Seen.ts"
 
 /** Watches from now on. The result looks once more, for a record whose news has not come yet. */

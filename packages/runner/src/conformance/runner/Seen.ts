@@ -3,7 +3,7 @@
  */
 import type { Evidence } from "../Evidence.ts"
 import type { Timeline } from "../Timeline.ts"
-import type { Json, JsonObject } from "./Json.ts"
+import type { Json, JsonObject } from "../Json.ts"
 
 interface Event<Kind extends Evidence["kind"], What extends string> extends Evidence {
   readonly kind: Kind

@@ -12,16 +12,9 @@ import { type PipedProgram, spawnPiped } from "../peer/Program.ts"
 import * as Timeline from "../Timeline.ts"
 import { deadline, stretch } from "../Timing.ts"
 import type { Configuration } from "./Configuration.ts"
-import * as Model from "./Model.ts"
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  type LineSeen,
-  type ProgramEnded,
-  type Seen,
-  type ServeTimeline
-} from "./Seen.ts"
+import * as Model from "../model/Model.ts"
+import { isObject, type Json, type JsonObject } from "../Json.ts"
+import type { LineSeen, ProgramEnded, Seen, ServeTimeline } from "./Seen.ts"
 
 /** A line that is a JSON object, with what a check asks it. */
 export interface Line {
@@ -107,7 +100,10 @@ export const open = (
     const folder = options.folder ?? (yield* CaseFolder.make(configuration.keep))
     const timeline = Timeline.make<Seen>()
     yield* Effect.addFinalizer(() => Effect.sync(() => witness.saw(timeline.seen.map((entry) => masked(entry, [])))))
-    const model = yield* Model.make(configuration.tools, timeline)
+    const model = yield* Model.make(configuration.tools, {
+      asked: (prompt, round) => timeline.add({ kind: "request", what: "model", prompt, text: `round ${round}` }),
+      left: () => timeline.add({ kind: "request", what: "model-left", text: "gone" })
+    })
     const work = join(folder, "work")
     mkdirSync(work, { recursive: true })
     const filled = (text: string): string => text.replaceAll("{model}", model.url).replaceAll("{folder}", folder)

@@ -1,9 +1,7 @@
 /** What a case of this family sees, one entry an event: ops that went in, lines that came out, the model's requests, the end. */
 import type { Evidence } from "../Evidence.ts"
+import type { JsonObject } from "../Json.ts"
 import type { Timeline } from "../Timeline.ts"
-
-export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
-export type JsonObject = { readonly [name: string]: Json }
 
 interface Event<Kind extends Evidence["kind"], What extends string> extends Evidence {
   readonly kind: Kind
@@ -39,6 +37,3 @@ export interface LeftOver extends Event<"process", "left-over"> {}
 export type Seen = OpSent | LineSeen | ModelAsked | ModelLeft | ErrorOutput | ProgramEnded | LeftOver
 
 export type ServeTimeline = Timeline<Seen>
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value)

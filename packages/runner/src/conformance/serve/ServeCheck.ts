@@ -1,7 +1,8 @@
 /** A check of this family before it knows the program under test, and what its body is given. Its id is the rule's. */
 import { Effect, type Scope } from "effect"
 import { type Broken, broken, type Check, type Level, skipped, type Stop } from "../Check.ts"
-import type { Configuration, Tools } from "./Configuration.ts"
+import type { Tools } from "../model/Tools.ts"
+import type { Configuration } from "./Configuration.ts"
 import * as Driver from "./Driver.ts"
 
 /** Starts the program under test in a fresh folder, or in that of a case before. */

@@ -1,7 +1,7 @@
 /** The family `serve`: any serve-mode program, in any language, as a black box. */
 import type { Family } from "../Family.ts"
 import { prepare } from "./Preparation.ts"
-import { confirmation, question } from "./Script.ts"
+import { confirmation, question } from "../model/Script.ts"
 import { serveSelfTest } from "./ServeSelfTest.ts"
 
 export const serveFamily: Family = {

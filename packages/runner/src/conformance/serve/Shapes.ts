@@ -1,5 +1,5 @@
 /** The fields that every line has, by the contract: what a reader may count on without any capability. Pure. */
-import { isObject, type Json, type JsonObject } from "./Seen.ts"
+import { isObject, type Json, type JsonObject } from "../Json.ts"
 
 type Test = (value: Json | undefined) => boolean
 

@@ -8,7 +8,7 @@ import { createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { signalGroup } from "@tackroom/sdk/process"
 import { type KitFailed, kitFailed } from "../../Check.ts"
-import { isObject, type Json, type JsonObject, parseObject } from "../Json.ts"
+import { isObject, type Json, type JsonObject, parseObject } from "../../Json.ts"
 import type { Frame, SeatTimeline } from "../Seen.ts"
 
 export type RpcId = string | number

@@ -1,5 +1,5 @@
 /** Reads what a runner wrote to its agent: the text of a prompt, the outcome of an answer. Pure. */
-import { at, idText, type Json } from "../Json.ts"
+import { at, idText, type Json } from "../../Json.ts"
 import type { Received } from "./Agent.ts"
 
 /** The text of a prompt: one text block, or undefined. */

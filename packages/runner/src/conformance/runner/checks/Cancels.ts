@@ -1,7 +1,7 @@
 /** The cancel control: asked for once, and said to be done only when the agent said so (SEAT-200 to 202). */
 import { Clock, Effect } from "effect"
 import { broken } from "../../Check.ts"
-import { at } from "../Json.ts"
+import { at } from "../../Json.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
 import { isTurnStop, occurredAt } from "../PostKinds.ts"
 import type { Seat, Turn } from "../Seat.ts"

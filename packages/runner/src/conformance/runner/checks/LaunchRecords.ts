@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { broken } from "../../Check.ts"
 import { deadline } from "../../Timing.ts"
-import { parseObject, type JsonObject } from "../Json.ts"
+import { parseObject, type JsonObject } from "../../Json.ts"
 import { demand, type RunnerCheck } from "../RunnerCheck.ts"
 import type { Seat } from "../Seat.ts"
 

@@ -1,7 +1,7 @@
 /** Beats and heartbeats: what keeps a seat's reading alive, and what must not (SEAT-128 to 131). Long watches. */
 import { Effect } from "effect"
 import { broken, skipped } from "../../Check.ts"
-import { idText } from "../Json.ts"
+import { idText } from "../../Json.ts"
 import { demand, type RunnerCheck } from "../RunnerCheck.ts"
 import { isBeat, isExit, isHeartbeat, isStop, isWorking } from "../PostKinds.ts"
 import type { Seat } from "../Seat.ts"

@@ -1,7 +1,7 @@
 /** A permission request between its asking and the end of its turn: withdraw, order of posts, what is no answer (8.6). */
 import { Clock, Effect } from "effect"
 import { broken } from "../../Check.ts"
-import { idText } from "../Json.ts"
+import { idText } from "../../Json.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
 import { outcomeOf, promptText } from "../agent/Frames.ts"
 import { isAttention, isBeat, isResolved, isWorking, occurredAt } from "../PostKinds.ts"

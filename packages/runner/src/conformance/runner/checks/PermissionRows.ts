@@ -1,5 +1,5 @@
 /** What each answer of the rig must come to at the agent: the table of the permission path as data (seat contract 5.1, 8.6). */
-import type { JsonObject } from "../Json.ts"
+import type { JsonObject } from "../../Json.ts"
 import { answer, type Reply, refusal } from "../rig/Rig.ts"
 
 /** What an answer of the rig must come to. */

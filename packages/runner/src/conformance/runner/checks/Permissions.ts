@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { broken, type Broken } from "../../Check.ts"
 import type { RpcId } from "../agent/Agent.ts"
-import { idText, isObject, sameJson } from "../Json.ts"
+import { idText, isObject, sameJson } from "../../Json.ts"
 import type { Ask } from "../rig/Asks.ts"
 import { answer, refusal, reset } from "../rig/Rig.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"

@@ -1,7 +1,7 @@
 /** What a runner's preset must declare (seat contract 3). */
 import { Effect } from "effect"
 import { broken, skipped } from "../../Check.ts"
-import { isList } from "../Json.ts"
+import { isList } from "../../Json.ts"
 import type { RunnerCheck } from "../RunnerCheck.ts"
 
 export const presets: ReadonlyArray<RunnerCheck> = [

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { broken, type Stop } from "../../Check.ts"
 import type { Handler } from "../agent/Agent.ts"
-import type { JsonObject } from "../Json.ts"
+import type { JsonObject } from "../../Json.ts"
 import { demand, type Open, type RunnerCheck } from "../RunnerCheck.ts"
 import type { Seat } from "../Seat.ts"
 

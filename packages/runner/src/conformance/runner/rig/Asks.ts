@@ -1,5 +1,5 @@
 /** A request that a person was asked about, as the rig of a case keeps it: pending until the case settles it. */
-import { idText, type JsonObject } from "../Json.ts"
+import { idText, type JsonObject } from "../../Json.ts"
 
 /** How an ask stands. */
 export type AskState =

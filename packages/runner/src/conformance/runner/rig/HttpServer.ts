@@ -5,7 +5,7 @@
 import { Effect, type Scope } from "effect"
 import { createServer, type Socket } from "node:net"
 import { type KitFailed, kitFailed } from "../../Check.ts"
-import type { Json } from "../Json.ts"
+import type { Json } from "../../Json.ts"
 import { type HttpRequest, requestReader } from "./HttpWire.ts"
 
 /** The way back to whoever made a request. */

@@ -6,7 +6,7 @@
  */
 import { Effect, type Scope } from "effect"
 import type { KitFailed } from "../../Check.ts"
-import { type Json, type JsonObject, parseObject } from "../Json.ts"
+import { type Json, type JsonObject, parseObject } from "../../Json.ts"
 import type { SeatTimeline } from "../Seen.ts"
 import { type Ask, makeAsk } from "./Asks.ts"
 import { type Caller, type HttpServer, listen } from "./HttpServer.ts"

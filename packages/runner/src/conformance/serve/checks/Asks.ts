@@ -1,8 +1,8 @@
 /** Asks and answers (SRV-180 to 202). */
 import { Effect } from "effect"
 import { inside, type Driver } from "../Driver.ts"
-import { prompts, question } from "../Script.ts"
-import { isObject, type Json } from "../Seen.ts"
+import { prompts, question } from "../../model/Script.ts"
+import { isObject, type Json } from "../../Json.ts"
 import { demand, type ServeCheck } from "../ServeCheck.ts"
 
 /** Begins a run that asks, and waits for its ask. */

@@ -1,8 +1,8 @@
 /** Budgets: for each submit anew, counted by the program, out of the driver's reach (SRV-260 to 267). */
 import { Effect } from "effect"
 import { inside, type Line } from "../Driver.ts"
-import { prompts, words } from "../Script.ts"
-import { isObject } from "../Seen.ts"
+import { prompts, words } from "../../model/Script.ts"
+import { isObject } from "../../Json.ts"
 import { demand, type ServeCheck } from "../ServeCheck.ts"
 
 const codesOf = (result: Line): ReadonlyArray<string> => {

@@ -1,7 +1,7 @@
 /** The durable session, of programs that have one (SRV-290 to 299). */
 import { Effect } from "effect"
 import { inside } from "../Driver.ts"
-import { prompts, words } from "../Script.ts"
+import { prompts, words } from "../../model/Script.ts"
 import { demand, type ServeCheck } from "../ServeCheck.ts"
 
 export const durableChecks: ReadonlyArray<ServeCheck> = [

@@ -1,7 +1,7 @@
 /** Cancel, end of input, shutdown, signals, and what is left of the program (SRV-016, 018, 132, 220 to 227). */
 import { Effect } from "effect"
 import type { Driver } from "../Driver.ts"
-import { prompts, words } from "../Script.ts"
+import { prompts, words } from "../../model/Script.ts"
 import { demand, type ServeCheck } from "../ServeCheck.ts"
 
 /** Begins a run that works until it is stopped. */

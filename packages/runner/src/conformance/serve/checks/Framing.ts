@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { Driver, Line } from "../Driver.ts"
 import { inside } from "../Driver.ts"
-import { prompts } from "../Script.ts"
+import { prompts } from "../../model/Script.ts"
 import { demand, type ServeCheck } from "../ServeCheck.ts"
 
 const limit = 1_048_576

@@ -1,7 +1,7 @@
 /** Lines out: their form, their numbers, the first one (SRV-010, 060 to 069, 370). */
 import { Effect } from "effect"
 import { isControl } from "../Driver.ts"
-import { prompts, words } from "../Script.ts"
+import { prompts, words } from "../../model/Script.ts"
 import { demand, type ServeCheck } from "../ServeCheck.ts"
 import { shapeProblem } from "../Shapes.ts"
 

@@ -1,7 +1,7 @@
 /** Ops: their order, their ids, what is refused, and the versions (SRV-090 to 103, 120 to 123). */
 import { Effect } from "effect"
 import { inside } from "../Driver.ts"
-import { prompts } from "../Script.ts"
+import { prompts } from "../../model/Script.ts"
 import { demand, type ServeCheck } from "../ServeCheck.ts"
 
 const contract = [

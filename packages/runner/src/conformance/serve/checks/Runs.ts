@@ -1,8 +1,8 @@
 /** The life of a run: start, lines, one result, and the next submit (SRV-130 to 148, 379). */
 import { Effect } from "effect"
 import { inside, type Line } from "../Driver.ts"
-import { prompts, words } from "../Script.ts"
-import { isObject } from "../Seen.ts"
+import { prompts, words } from "../../model/Script.ts"
+import { isObject } from "../../Json.ts"
 import { demand, type ServeCheck } from "../ServeCheck.ts"
 
 const codes = new Set(["budget", "timeout", "nothing", "no_answer", "restore", "cancelled", "protocol", "unknown"])

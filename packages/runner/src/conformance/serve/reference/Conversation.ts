@@ -4,7 +4,7 @@ import type { Output } from "./Output.ts"
 import { type Run, startRun } from "./Run.ts"
 import type { Settings } from "./Settings.ts"
 import type { State } from "./State.ts"
-import { question } from "../Script.ts"
+import { question } from "../../model/Script.ts"
 
 const absent = (value: unknown): boolean => value === undefined || value === null
 const isMissing = (value: unknown): boolean => absent(value) || value === "" || value === 0 || value === false

@@ -1,7 +1,7 @@
 /**
  * One run of the reference program: rounds of the played model, calls, asks, budgets, and its one result.
  */
-import { confirmation, question, type Round, sceneOf } from "../Script.ts"
+import { confirmation, question, type Round, sceneOf } from "../../model/Script.ts"
 import type { Line, Output } from "./Output.ts"
 import type { Settings } from "./Settings.ts"
 

@@ -17,7 +17,7 @@ export const parseJson = (text: string): Json | undefined => {
   }
 }
 
-export const isObject = (value: Json | undefined): value is JsonObject =>
+export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 export const parseObject = (text: string): JsonObject | undefined => {

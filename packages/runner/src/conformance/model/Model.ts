@@ -5,9 +5,16 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { Effect, type Scope } from "effect"
 import { type KitFailed, kitFailed } from "../Check.ts"
-import type { ToolCall, Tools } from "./Configuration.ts"
+import { isObject, type JsonObject } from "../Json.ts"
 import { type Round, sceneOf } from "./Script.ts"
-import { isObject, type JsonObject, type ServeTimeline } from "./Seen.ts"
+import type { ToolCall, Tools } from "./Tools.ts"
+
+/** Is told of what the program under test asks of its model. */
+export interface ModelNotes {
+  readonly asked: (prompt: string, round: number) => void
+  /** A request ended before its answer was complete. */
+  readonly left: () => void
+}
 
 export interface Model {
   /** The base URL, as such clients are given it. */
@@ -106,14 +113,14 @@ const collect = (request: IncomingMessage, use: (body: string) => void): void =>
 }
 
 /** Starts a model for one case. */
-export const make = (tools: Tools, timeline: ServeTimeline): Effect.Effect<Model, KitFailed, Scope.Scope> =>
+export const make = (tools: Tools, notes: ModelNotes): Effect.Effect<Model, KitFailed, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
       Effect.callback<{ readonly port: number; readonly stop: () => void }, KitFailed>((resume) => {
         const server = createServer((request, response) => {
           response.on("error", () => undefined)
           response.on("close", () => {
-            if (!response.writableFinished) timeline.add({ kind: "request", what: "model-left", text: "gone" })
+            if (!response.writableFinished) notes.left()
           })
           collect(request, (body) => {
             let parsed: unknown
@@ -127,7 +134,7 @@ export const make = (tools: Tools, timeline: ServeTimeline): Effect.Effect<Model
               return
             }
             const asked = read(parsed)
-            timeline.add({ kind: "request", what: "model", prompt: asked.prompt, text: `round ${asked.round}` })
+            notes.asked(asked.prompt, asked.round)
             answer(response, asked, tools)
           })
         })
