@@ -51,5 +51,6 @@ export default defineConfig([
   // What the checks start: the agent of a case, and the reference of the self-test.
   program({ "conformance-runner-agent": "src/conformance/runner/agent/main.ts" }),
   program({ "conformance-runner-reference": "src/conformance/runner/reference/main.ts" }),
-  program({ "conformance-serve-reference": "src/conformance/serve/reference/main.ts" })
+  program({ "conformance-serve-reference": "src/conformance/serve/reference/main.ts" }),
+  program({ "conformance-acp-reference": "src/conformance/acp/reference/main.ts" })
 ])

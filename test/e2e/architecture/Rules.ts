@@ -45,6 +45,7 @@ export const holders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "packages/sdk/src/harness/acp/",
     "packages/host/src/faces/acp/",
     "packages/runner/src/agent/",
+    "packages/runner/src/conformance/acp/Schema.ts",
     "bench/src/"
   ],
   "@lydell/node-pty": ["packages/runner/src/conformance/"],

@@ -3,10 +3,7 @@ import type { Place } from "./Family.ts"
 
 const names = ["PATH", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"]
 
-export const baseEnvironment = (
-  { env }: Place,
-  more: ReadonlyArray<string> = []
-): Readonly<Record<string, string>> =>
+export const baseEnvironment = ({ env }: Place, more: ReadonlyArray<string> = []): Readonly<Record<string, string>> =>
   Object.fromEntries(
     [...names, ...more].flatMap((name) => {
       const value = env[name]

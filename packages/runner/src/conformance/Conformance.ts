@@ -6,6 +6,7 @@
 import { Clock, Effect, Exit } from "effect"
 import { writeFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
+import { acpFamily } from "./acp/AcpFamily.ts"
 import { type Arguments, type CheckArguments, parseArguments, type SelfTestArguments } from "./Arguments.ts"
 import { type Family, type Place, Usage } from "./Family.ts"
 import { type KitFailed, kitFailed } from "./Check.ts"
@@ -19,7 +20,7 @@ import { serveFamily } from "./serve/ServeFamily.ts"
 import { exitCode, exitCodes } from "./Verdict.ts"
 
 /** The wires that can be checked. */
-const families: ReadonlyArray<Family> = [runnerFamily, serveFamily]
+const families: ReadonlyArray<Family> = [runnerFamily, serveFamily, acpFamily]
 
 export interface Output {
   readonly out: (text: string) => void

@@ -1,0 +1,28 @@
+/**
+ * The reference agent: the smallest one that keeps every promise of the ACP check, and with `--fault AGT-NNN` the one that
+ * breaks exactly that promise. It is the process edge: stdin, stdout, exit.
+ */
+import { makeAgent } from "./Agent.ts"
+import { makeInput } from "./Input.ts"
+import { readSettings } from "./Settings.ts"
+import { openState } from "./State.ts"
+
+const settings = readSettings(process.argv.slice(2))
+const { broken } = settings
+
+const exit = (code: number): void => process.exit(code)
+const agent = makeAgent(
+  settings,
+  openState(settings.state),
+  (message) => void process.stdout.write(`${JSON.stringify(message)}\n`),
+  exit
+)
+
+process.stdout.on("error", () => exit(0))
+process.stdin.on("data", makeInput(settings, agent, exit))
+process.stdin.on("end", () => {
+  if (broken("AGT-036")) setInterval(() => undefined, 1_000)
+  else exit(0)
+})
+
+if (broken("AGT-030")) process.stdout.write("loading…\n")

@@ -1,0 +1,94 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { runAll } from "../../src/conformance/Schedule.ts"
+import { complaints, runTwins, type SelfTest } from "../../src/conformance/SelfTest.ts"
+import { acpSelfTest } from "../../src/conformance/acp/AcpSelfTest.ts"
+import { conformance, place } from "./Kit.ts"
+
+/** As in the test of the runner check: how many other promises each broken twin is run on, and which. */
+const wanted = process.env["TACKROOM_TEST_TWINS"] ?? "0"
+const others = wanted === "all" ? Number.POSITIVE_INFINITY : Number(wanted)
+const seed = Number(process.env["TACKROOM_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
+
+/** Deadlines are for a machine with two cores that others use too. */
+const patience = 4
+
+/** What an agent may leave out. */
+const isOptional = (id: string): boolean => id === "AGT-015" || (id >= "AGT-150" && id < "AGT-210")
+
+const notPassed = (selfTest: SelfTest, asks: (id: string) => boolean = () => true) =>
+  Effect.runPromise(
+    Effect.scoped(
+      Effect.flatMap(selfTest.checksOf(undefined, patience), (checks) =>
+        Effect.map(
+          runAll(
+            checks.filter(({ id }) => asks(id)),
+            { jobs: 4, profile: "tackroom", excluded: new Set(), onResult: () => undefined }
+          ),
+          (results) => results.filter(({ verdict }) => verdict !== "pass")
+        )
+      )
+    )
+  )
+
+describe("the ACP check, checked", () => {
+  const selfTest = acpSelfTest(place)
+
+  it("has a broken twin for every promise, and a promise for every twin", async () => {
+    const checks = await Effect.runPromise(Effect.scoped(selfTest.checksOf(undefined, patience)))
+    assert.deepStrictEqual(
+      selfTest.twins.map(({ id }) => id),
+      checks.map(({ id }) => id)
+    )
+    assert.strictEqual(new Set(selfTest.twins.map(({ fault }) => fault)).size, selfTest.twins.length)
+  })
+
+  it("passes the reference program in everything", { timeout: 120_000 }, async () => {
+    const results = await notPassed(selfTest)
+    assert.deepStrictEqual(
+      results.map(({ id, reason }) => `${id}: ${reason}`),
+      []
+    )
+  })
+
+  it(
+    "passes an agent with nothing but what it must have, and asks it for nothing else",
+    { timeout: 120_000 },
+    async () => {
+      const results = await notPassed(acpSelfTest(place, true), isOptional)
+      assert.deepStrictEqual(
+        results.filter(({ reason }) => reason !== "not_declared").map(({ id, reason }) => `${id}: ${reason}`),
+        []
+      )
+      assert.isAbove(results.length, 10)
+    }
+  )
+
+  it(`finds every broken twin, and fails it for nothing else (seed ${seed})`, { timeout: 300_000 }, async () => {
+    const results = await Effect.runPromise(runTwins(selfTest, { seed, others, jobs: 6, patience }))
+    assert.deepStrictEqual(complaints(results), [])
+  })
+
+  it("is a command that says what an agent keeps and what not", { timeout: 60_000 }, async () => {
+    const program = ["--", place.node, place.program("acp/reference")]
+    const kept = await conformance(["acp", "--only", "AGT-010,AGT-084", ...program])
+    assert.strictEqual(kept.code, 0, kept.out + kept.error)
+    assert.include(kept.out, "skip AGT-084")
+    const broken = await conformance(["acp", "--only", "AGT-010", ...program, "--fault", "AGT-010"])
+    assert.strictEqual(broken.code, 1)
+    assert.include(broken.out, "FAIL AGT-010")
+    const usage = await conformance(["acp", "--tool", "look", "--prompt-tool", "Look around.", ...program])
+    assert.strictEqual(usage.code, 64)
+    assert.include(usage.error, "not both")
+  })
+
+  it("takes the prompts of an agent with a model of its own", { timeout: 60_000 }, async () => {
+    const ids = "AGT-081,AGT-084,AGT-085,AGT-112,AGT-130"
+    const prompts = ["--prompt-say", "#say Ahoy.", "--prompt-tool", "#tool", "--prompt-long", "#hang"]
+    const program = ["--", place.node, place.program("acp/reference")]
+    const { code, out } = await conformance(["acp", "--only", ids, "--patience", "4", ...prompts, ...program])
+    assert.strictEqual(code, 0, out)
+    for (const id of ["AGT-081", "AGT-084", "AGT-130"]) assert.include(out, `ok   ${id}`)
+    for (const id of ["AGT-085", "AGT-112"]) assert.include(out, `skip ${id}`)
+  })
+})
