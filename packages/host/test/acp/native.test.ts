@@ -202,7 +202,12 @@ describe("tackroom acp with its own agent", () => {
       .flatMap((update) =>
         update.sessionUpdate === "tool_call_update" && update.status === "completed" ? [update.content ?? []] : []
       )
-    assert.deepInclude(contents[0]?.[0], { type: "diff", path: "a.txt", newText: "one\n", oldText: null })
+    assert.deepInclude(contents[0]?.[0], {
+      type: "diff",
+      path: path.join(project, "a.txt"),
+      newText: "one\n",
+      oldText: null
+    })
     assert.include(JSON.stringify(contents[1]), "hello")
     assert.isTrue(fs.existsSync(path.join(project, "a.txt")))
     await program.end()

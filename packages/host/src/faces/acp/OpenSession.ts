@@ -19,6 +19,7 @@ import type { Broken } from "../../runs/HostRuntime.ts"
 import type { Entry } from "../../runs/Entries.ts"
 import type { Runs } from "../../runs/Runs.ts"
 import type { Client } from "./Client.ts"
+import { absoluteCall, absoluteUpdate } from "./Paths.ts"
 import { firstTold, isForBetween, type Projection, type Update } from "./Projection.ts"
 import * as Requests from "./Requests.ts"
 
@@ -37,6 +38,7 @@ type Ask = EventOf<"permission-request"> | EventOf<"question">
 
 export interface OpenSessionParts {
   readonly sessionId: string
+  readonly workspace: string
   readonly runs: Pick<Runs, "entries" | "moved" | "broken" | "settle">
   readonly client: () => Client
   readonly peer: () => AgentContext
@@ -190,9 +192,10 @@ export class OpenSession {
 
   #send(update: SessionUpdate): Effect.Effect<void> {
     if (this.isClosed) return Effect.void
+    const told = absoluteUpdate(this.#parts.workspace, update)
     // A client that is gone is told nothing more; its end is the connection's to notice.
     return Effect.ignore(
-      Effect.tryPromise(() => this.#parts.peer().notify("session/update", { sessionId: this.sessionId, update }))
+      Effect.tryPromise(() => this.#parts.peer().notify("session/update", { sessionId: this.sessionId, update: told }))
     )
   }
 
@@ -263,10 +266,11 @@ export class OpenSession {
     request: RequestPermissionRequest,
     signal: AbortSignal
   ): Effect.Effect<RequestPermissionResponse | undefined> {
+    const located = { ...request, toolCall: absoluteCall(this.#parts.workspace, request.toolCall) }
     return this.#call<RequestPermissionResponse>(() =>
       this.#parts
         .peer()
-        .request("session/request_permission", request, { cancellationSignal: signal, stopWaitingOnCancel: true })
+        .request("session/request_permission", located, { cancellationSignal: signal, stopWaitingOnCancel: true })
     )
   }
 

@@ -81,10 +81,16 @@ export class OpenSessions {
   register(
     requestId: string | number | null,
     sessionId: string,
-    known: { readonly cursor: number; readonly projection: Projection; readonly can: HarnessCapabilities }
+    known: {
+      readonly workspace: string
+      readonly cursor: number
+      readonly projection: Projection
+      readonly can: HarnessCapabilities
+    }
   ): void {
     const session = new OpenSession({
       sessionId,
+      workspace: known.workspace,
       runs: this.#runs,
       client: () => this.client,
       peer: () => {

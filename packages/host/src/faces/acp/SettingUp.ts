@@ -23,6 +23,7 @@ import type { Client } from "./Client.ts"
 import type { OpenSession } from "./OpenSession.ts"
 import type { OpenSessions } from "./OpenSessions.ts"
 import { configOptions, modesOf } from "./Options.ts"
+import { absoluteUpdate } from "./Paths.ts"
 import { Projection } from "./Projection.ts"
 import { busy, internal, invalidParams, invalidRequest, noSession, Refusal } from "./Refusals.ts"
 import { Replay } from "./Replay.ts"
@@ -130,7 +131,12 @@ export const makeSetup = (parts: SetupParts) => {
     const can = yield* opened(sessionId)
     const offer = yield* offerOf(host, yield* sessions.find(sessionId), can)
     const cursor = yield* runs.head(sessionId)
-    open.register(requestId, sessionId, { cursor, can, projection: new Projection(() => open.client, offer) })
+    open.register(requestId, sessionId, {
+      workspace,
+      cursor,
+      can,
+      projection: new Projection(() => open.client, offer)
+    })
     return { sessionId, ...choicesOf(offer, can, open.client) } satisfies NewSessionResponse
   })
 
@@ -148,12 +154,12 @@ export const makeSetup = (parts: SetupParts) => {
     if (known?.isWorking === true || runs.isWorking(sessionId)) return yield* Effect.fail(busy())
     yield* unowned(sessionId)
     const can = yield* opened(sessionId)
-    return { can, offer: yield* offerOf(host, session, can) }
+    return { can, workspace, offer: yield* offerOf(host, session, can) }
   })
 
   const load = Effect.fnUntraced(function* ({ client, params, requestId }: AgentRequestContext<Existing>) {
     const { sessionId } = params
-    const { can, offer } = yield* reopened(params)
+    const { can, offer, workspace } = yield* reopened(params)
     const replay = new Replay(() => open.client)
     let cursor = 0
     while (true) {
@@ -168,20 +174,25 @@ export const makeSetup = (parts: SetupParts) => {
     }
     for (const update of replay.end()) {
       yield* Effect.tryPromise({
-        try: () => client.notify("session/update", { sessionId, update }),
+        try: () => client.notify("session/update", { sessionId, update: absoluteUpdate(workspace, update) }),
         catch: () => internal("internal", "The replay could not be written")
       })
     }
     const projection = new Projection(() => open.client, { ...offer, calls: replay.calls })
-    open.register(requestId, sessionId, { cursor, can, projection })
+    open.register(requestId, sessionId, { workspace, cursor, can, projection })
     return choicesOf(offer, can, open.client) satisfies LoadSessionResponse
   })
 
   const resume = Effect.fnUntraced(function* ({ params, requestId }: AgentRequestContext<Existing>) {
     const { sessionId } = params
-    const { can, offer } = yield* reopened(params)
+    const { can, offer, workspace } = yield* reopened(params)
     const cursor = yield* runs.head(sessionId)
-    open.register(requestId, sessionId, { cursor, can, projection: new Projection(() => open.client, offer) })
+    open.register(requestId, sessionId, {
+      workspace,
+      cursor,
+      can,
+      projection: new Projection(() => open.client, offer)
+    })
     return choicesOf(offer, can, open.client)
   })
 
