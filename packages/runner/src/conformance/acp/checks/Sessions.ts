@@ -80,7 +80,7 @@ export const sessionChecks: ReadonlyArray<AcpCheck> = [
         const { client, sessionId } = yield* ready(open)
         const other = yield* client.session()
         const id = yield* client.working(sessionId)
-        const { stop } = yield* client.turn(other, prompts.say("Hello."))
+        const { stop } = yield* client.turn(other, prompts.say("Hello."), 8)
         yield* demand(stop === "end_turn", `the other turn ended with ${stop || "an error"}`)
         yield* demand(client.answers(id).length === 0, "the first turn was over")
       })

@@ -201,7 +201,7 @@ export const makeAgent = (
     if (session.deaf) throw noSession()
     const text = textOf(prompt)
     if (session.turn !== undefined) throw new Refused(-32_600, "A turn is on")
-    if (broken("AGT-074")) for (const other of open.values()) await other.turn?.end
+    if (broken("AGT-074")) for (const other of open.values()) if (other.turn !== undefined) await other.turn.end
     const turn = startTurn({
       settings,
       prompt: text,
