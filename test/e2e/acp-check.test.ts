@@ -36,7 +36,7 @@ const tools = [
 ].flat()
 
 /** The native agent has one model and no modes to choose from. */
-const notOffered = ["AGT-190", "AGT-191", "AGT-192", "AGT-200", "AGT-201", "AGT-202"]
+const notOffered = ["ACK-190", "ACK-191", "ACK-192", "ACK-200", "ACK-201", "ACK-202"]
 
 interface Report {
   readonly results: ReadonlyArray<{ readonly id: string; readonly verdict: string; readonly reason?: string }>

@@ -14,7 +14,7 @@ const seed = Number(process.env["TACKROOM_TEST_SEED"] ?? Math.floor(Math.random(
 const patience = 4
 
 /** What an agent may leave out. */
-const isOptional = (id: string): boolean => id === "AGT-015" || (id >= "AGT-150" && id < "AGT-210")
+const isOptional = (id: string): boolean => id === "ACK-015" || (id >= "ACK-150" && id < "ACK-210")
 
 const notPassed = (selfTest: SelfTest, asks: (id: string) => boolean = () => true) =>
   Effect.runPromise(
@@ -71,24 +71,24 @@ describe("the ACP check, checked", () => {
 
   it("is a command that says what an agent keeps and what not", { timeout: 60_000 }, async () => {
     const program = ["--", place.node, place.program("acp/reference")]
-    const kept = await conformance(["acp", "--only", "AGT-010,AGT-084", ...program])
+    const kept = await conformance(["acp", "--only", "ACK-010,ACK-084", ...program])
     assert.strictEqual(kept.code, 0, kept.out + kept.error)
-    assert.include(kept.out, "skip AGT-084")
-    const broken = await conformance(["acp", "--only", "AGT-010", ...program, "--fault", "AGT-010"])
+    assert.include(kept.out, "skip ACK-084")
+    const broken = await conformance(["acp", "--only", "ACK-010", ...program, "--fault", "ACK-010"])
     assert.strictEqual(broken.code, 1)
-    assert.include(broken.out, "FAIL AGT-010")
+    assert.include(broken.out, "FAIL ACK-010")
     const usage = await conformance(["acp", "--tool", "look", "--prompt-tool", "Look around.", ...program])
     assert.strictEqual(usage.code, 64)
     assert.include(usage.error, "not both")
   })
 
   it("takes the prompts of an agent with a model of its own", { timeout: 60_000 }, async () => {
-    const ids = "AGT-081,AGT-084,AGT-085,AGT-112,AGT-130"
+    const ids = "ACK-081,ACK-084,ACK-085,ACK-112,ACK-130"
     const prompts = ["--prompt-say", "#say Ahoy.", "--prompt-tool", "#tool", "--prompt-long", "#hang"]
     const program = ["--", place.node, place.program("acp/reference")]
     const { code, out } = await conformance(["acp", "--only", ids, "--patience", "4", ...prompts, ...program])
     assert.strictEqual(code, 0, out)
-    for (const id of ["AGT-081", "AGT-084", "AGT-130"]) assert.include(out, `ok   ${id}`)
-    for (const id of ["AGT-085", "AGT-112"]) assert.include(out, `skip ${id}`)
+    for (const id of ["ACK-081", "ACK-084", "ACK-130"]) assert.include(out, `ok   ${id}`)
+    for (const id of ["ACK-085", "ACK-112"]) assert.include(out, `skip ${id}`)
   })
 })

@@ -10,7 +10,7 @@ const cancelled = ({ answer, stop }: Turn) =>
 
 export const cancelChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-130",
+    id: "ACK-130",
     level: "must",
     title: "a cancelled turn is answered with cancelled, and not with an error",
     page,
@@ -23,7 +23,7 @@ export const cancelChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-131",
+    id: "ACK-131",
     level: "must",
     title: "nothing of a cancelled turn comes after its answer",
     page,
@@ -41,7 +41,7 @@ export const cancelChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-132",
+    id: "ACK-132",
     level: "must",
     title: "the turn after a cancelled one is a turn like others",
     page,
@@ -57,7 +57,7 @@ export const cancelChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-133",
+    id: "ACK-133",
     level: "must",
     title: "a cancel without a turn is nothing, also to the next turn",
     page,
@@ -70,7 +70,7 @@ export const cancelChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-134",
+    id: "ACK-134",
     level: "must",
     title: "a cancel leaves the turns of other sessions alone",
     page,
@@ -88,7 +88,7 @@ export const cancelChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-135",
+    id: "ACK-135",
     level: "must",
     title: "a cancel that comes right behind its prompt is no less",
     page,

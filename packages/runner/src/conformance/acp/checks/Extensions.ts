@@ -7,7 +7,7 @@ const page = "extensibility"
 
 export const extensionChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-210",
+    id: "ACK-210",
     level: "must",
     title: "_meta may stand in every request and in what it holds",
     page,
@@ -22,7 +22,7 @@ export const extensionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-211",
+    id: "ACK-211",
     level: "must",
     title: "an extension that the agent does not know is refused with -32601",
     page,
@@ -35,7 +35,7 @@ export const extensionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-212",
+    id: "ACK-212",
     level: "should",
     title: "a notification of an extension is passed over",
     page,

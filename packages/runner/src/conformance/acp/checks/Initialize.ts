@@ -17,7 +17,7 @@ const optional: ReadonlyArray<readonly [method: string, ...path: ReadonlyArray<s
 
 export const initializeChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-010",
+    id: "ACK-010",
     level: "must",
     title: "a client that asks for version 1 gets version 1",
     page,
@@ -29,7 +29,7 @@ export const initializeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-011",
+    id: "ACK-011",
     level: "must",
     title: "a version that the agent does not speak is answered with one that it speaks",
     page,
@@ -48,7 +48,7 @@ export const initializeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-012",
+    id: "ACK-012",
     level: "should",
     title: "the agent says its name and version",
     page,
@@ -63,7 +63,7 @@ export const initializeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-013",
+    id: "ACK-013",
     level: "must",
     title: "no method of the client is called that it did not offer",
     page,
@@ -81,7 +81,7 @@ export const initializeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-014",
+    id: "ACK-014",
     level: "must",
     title: "capabilities and fields that the agent does not know are no reason to refuse a client",
     page: "extensibility",
@@ -101,7 +101,7 @@ export const initializeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-015",
+    id: "ACK-015",
     level: "must",
     title: "a method that the agent does not offer is refused",
     page,

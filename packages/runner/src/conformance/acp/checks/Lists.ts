@@ -34,7 +34,7 @@ const has = (sessions: ReadonlyArray<Json>, sessionId: string): boolean =>
 
 export const listChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-170",
+    id: "ACK-170",
     level: "must",
     title: "a session that was worked in is listed, with the absolute path of its directory",
     page: "session-list",
@@ -50,7 +50,7 @@ export const listChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-171",
+    id: "ACK-171",
     level: "must",
     title: "a list for a directory has the sessions of that directory alone",
     page: "session-list",
@@ -67,7 +67,7 @@ export const listChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-172",
+    id: "ACK-172",
     level: "should",
     title: "a cursor that is none is refused",
     page: "session-list",
@@ -79,7 +79,7 @@ export const listChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-173",
+    id: "ACK-173",
     level: "must",
     title: "a directory without sessions has an empty list",
     page: "session-list",
@@ -94,7 +94,7 @@ export const listChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-180",
+    id: "ACK-180",
     level: "must",
     title: "a close cancels the turn that is on, and is answered",
     page: "session-setup",
@@ -109,7 +109,7 @@ export const listChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-181",
+    id: "ACK-181",
     level: "should",
     title: "a closed session takes no prompts",
     page: "session-setup",
@@ -123,7 +123,7 @@ export const listChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-185",
+    id: "ACK-185",
     level: "must",
     title: "a deleted session is not listed any more",
     page: "session-delete",

@@ -21,7 +21,7 @@ const nullAnswer = (client: Client, code: number) =>
 
 export const messageChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-050",
+    id: "ACK-050",
     level: "must",
     title: "an answer has the id of its request: numbers, 0, strings of any kind",
     page,
@@ -40,7 +40,7 @@ export const messageChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-051",
+    id: "ACK-051",
     level: "must",
     title: "an unknown method is refused with -32601",
     page,
@@ -53,7 +53,7 @@ export const messageChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-052",
+    id: "ACK-052",
     level: "must",
     title: "params that are not those of the method are refused with -32602",
     page,
@@ -74,7 +74,7 @@ export const messageChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-053",
+    id: "ACK-053",
     level: "should",
     title: "a line that is no JSON is answered with -32700 and the id null",
     page,
@@ -87,7 +87,7 @@ export const messageChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-054",
+    id: "ACK-054",
     level: "must",
     title: "a notification is never answered",
     page,
@@ -111,7 +111,7 @@ export const messageChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-055",
+    id: "ACK-055",
     level: "must",
     title: "every request gets one answer, with a result or an error and not both",
     page,
@@ -129,7 +129,7 @@ export const messageChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-056",
+    id: "ACK-056",
     level: "should",
     title: "JSON that is no message is answered with -32600",
     page,
@@ -142,7 +142,7 @@ export const messageChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-057",
+    id: "ACK-057",
     level: "must",
     title: "a response to nothing is passed over",
     page,
@@ -158,7 +158,7 @@ export const messageChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-058",
+    id: "ACK-058",
     level: "must",
     title: "requests are answered while a turn is on",
     page,

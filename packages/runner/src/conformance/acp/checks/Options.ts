@@ -41,7 +41,7 @@ const modesIn = (session: JsonObject): ReadonlyArray<Json | undefined> =>
 
 export const optionChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-190",
+    id: "ACK-190",
     level: "must",
     title: "the value of an option is one of its values",
     page: "session-config-options",
@@ -54,7 +54,7 @@ export const optionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-191",
+    id: "ACK-191",
     level: "must",
     title: "a value that is set is answered with all options as they are now",
     page: "session-config-options",
@@ -75,7 +75,7 @@ export const optionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-192",
+    id: "ACK-192",
     level: "must",
     title: "an option or a value that does not exist is refused",
     page: "session-config-options",
@@ -89,7 +89,7 @@ export const optionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-200",
+    id: "ACK-200",
     level: "must",
     title: "the mode of a session is one of its modes",
     page: "session-modes",
@@ -103,7 +103,7 @@ export const optionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-201",
+    id: "ACK-201",
     level: "must",
     title: "each mode of a session can be set",
     page: "session-modes",
@@ -117,7 +117,7 @@ export const optionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-202",
+    id: "ACK-202",
     level: "must",
     title: "a mode that does not exist is refused",
     page: "session-modes",

@@ -30,7 +30,7 @@ const undone =
 
 export const permissionChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-110",
+    id: "ACK-110",
     level: "must",
     title: "a request for a permission names its session and its call, and no option twice",
     page,
@@ -50,7 +50,7 @@ export const permissionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-111",
+    id: "ACK-111",
     level: "must",
     title: "a call that was rejected is not done, and the turn ends",
     page,
@@ -58,7 +58,7 @@ export const permissionChecks: ReadonlyArray<AcpCheck> = [
     run: undone("reject")
   },
   {
-    id: "AGT-112",
+    id: "ACK-112",
     level: "must",
     title: "a call that was allowed is done",
     page,
@@ -71,7 +71,7 @@ export const permissionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-113",
+    id: "ACK-113",
     level: "must",
     title: "a call waits for its permission",
     page,
@@ -90,7 +90,7 @@ export const permissionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-114",
+    id: "ACK-114",
     level: "must",
     title: "a request that was cancelled is no grant",
     page,
@@ -98,7 +98,7 @@ export const permissionChecks: ReadonlyArray<AcpCheck> = [
     run: undone("cancelled")
   },
   {
-    id: "AGT-115",
+    id: "ACK-115",
     level: "must",
     title: "a request that failed is no grant",
     page,
@@ -106,7 +106,7 @@ export const permissionChecks: ReadonlyArray<AcpCheck> = [
     run: undone("error")
   },
   {
-    id: "AGT-116",
+    id: "ACK-116",
     level: "must",
     title: "an option that was not offered is no grant",
     page,
@@ -114,7 +114,7 @@ export const permissionChecks: ReadonlyArray<AcpCheck> = [
     run: undone("stranger")
   },
   {
-    id: "AGT-117",
+    id: "ACK-117",
     level: "must",
     title: "a turn that is cancelled while it asks is answered with cancelled",
     page: "prompt-turn",

@@ -50,7 +50,7 @@ const works =
 
 export const restoredChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-150",
+    id: "ACK-150",
     level: "must",
     title: "a load, after a restart, tells the whole conversation and then answers, and tells no more",
     page,
@@ -72,7 +72,7 @@ export const restoredChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-151",
+    id: "ACK-151",
     level: "must",
     title: "nothing of the told conversation comes after the answer to the load",
     page,
@@ -88,21 +88,21 @@ export const restoredChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-152",
+    id: "ACK-152",
     level: "must",
     title: "a session that does not exist is not loaded",
     page,
     run: unknown("session/load", "loadSession")
   },
   {
-    id: "AGT-153",
+    id: "ACK-153",
     level: "must",
     title: "a loaded session takes prompts",
     page,
     run: works("session/load", "loadSession")
   },
   {
-    id: "AGT-160",
+    id: "ACK-160",
     level: "must",
     title: "a resume tells nothing of the conversation",
     page,
@@ -116,14 +116,14 @@ export const restoredChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-161",
+    id: "ACK-161",
     level: "must",
     title: "a resumed session takes prompts, after a restart",
     page,
     run: works("session/resume", "sessionCapabilities", "resume")
   },
   {
-    id: "AGT-162",
+    id: "ACK-162",
     level: "must",
     title: "a session that does not exist is not resumed",
     page,

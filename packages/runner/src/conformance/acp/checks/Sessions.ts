@@ -6,7 +6,7 @@ const page = "session-setup"
 
 export const sessionChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-070",
+    id: "ACK-070",
     level: "must",
     title: "every session has an id of its own",
     page,
@@ -18,7 +18,7 @@ export const sessionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-071",
+    id: "ACK-071",
     level: "should",
     title: "a working directory that is no absolute path is refused",
     page,
@@ -30,7 +30,7 @@ export const sessionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-072",
+    id: "ACK-072",
     level: "must",
     title: "updates name the session that they are about",
     page,
@@ -56,7 +56,7 @@ export const sessionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-073",
+    id: "ACK-073",
     level: "must",
     title: "a prompt for a session that does not exist is refused",
     page,
@@ -71,7 +71,7 @@ export const sessionChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-074",
+    id: "ACK-074",
     level: "must",
     title: "a session works while another one does",
     page: "overview",

@@ -22,7 +22,7 @@ const sent = (client: Client) =>
 
 export const shapeChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-020",
+    id: "ACK-020",
     level: "must",
     title: "the answer to initialize has the published shape",
     page,
@@ -33,7 +33,7 @@ export const shapeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-021",
+    id: "ACK-021",
     level: "must",
     title: "the answer to session/new has the published shape",
     page,
@@ -45,7 +45,7 @@ export const shapeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-022",
+    id: "ACK-022",
     level: "must",
     title: "the updates of a turn and its answer have the published shapes",
     page,
@@ -61,7 +61,7 @@ export const shapeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-023",
+    id: "ACK-023",
     level: "must",
     title: "a request for a permission has the published shape",
     page,
@@ -75,7 +75,7 @@ export const shapeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-024",
+    id: "ACK-024",
     level: "must",
     title: "an error has a whole number as its code, and a message",
     page: "overview",
@@ -88,7 +88,7 @@ export const shapeChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-025",
+    id: "ACK-025",
     level: "must",
     title: "no type of the protocol has a field of the agent's own, but in _meta",
     page: "extensibility",

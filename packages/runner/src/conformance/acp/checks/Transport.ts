@@ -20,7 +20,7 @@ const told = (client: Client, sessionId: string, text: string) =>
 
 export const transportChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-030",
+    id: "ACK-030",
     level: "must",
     title: "stdout has messages and nothing else, one a line, in UTF-8",
     page,
@@ -33,7 +33,7 @@ export const transportChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-031",
+    id: "ACK-031",
     level: "must",
     title: "only a newline ends a message: U+2028, U+2029 and U+0085 are text",
     page,
@@ -44,7 +44,7 @@ export const transportChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-032",
+    id: "ACK-032",
     level: "must",
     title: "a message may come in pieces, cut inside a character",
     page,
@@ -70,7 +70,7 @@ export const transportChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-033",
+    id: "ACK-033",
     level: "should",
     title: "blank lines are nothing",
     page,
@@ -85,7 +85,7 @@ export const transportChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-034",
+    id: "ACK-034",
     level: "must",
     title: "a message of 1 MiB is answered, and the next one too",
     page,
@@ -101,7 +101,7 @@ export const transportChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-035",
+    id: "ACK-035",
     level: "should",
     title: "a line that is no message does not end the conversation",
     page,
@@ -116,7 +116,7 @@ export const transportChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-036",
+    id: "ACK-036",
     level: "should",
     title: "the agent ends when its input ends",
     page,
@@ -128,7 +128,7 @@ export const transportChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-037",
+    id: "ACK-037",
     level: "must",
     title: "messages that come together are all read",
     page,

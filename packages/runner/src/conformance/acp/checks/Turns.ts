@@ -39,7 +39,7 @@ const pathsIn = ({ update }: Update): ReadonlyArray<Json | undefined> =>
 
 export const turnChecks: ReadonlyArray<AcpCheck> = [
   {
-    id: "AGT-080",
+    id: "ACK-080",
     level: "must",
     title: "a turn that comes to its end is answered with end_turn, and so is the next one",
     page,
@@ -53,7 +53,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-081",
+    id: "ACK-081",
     level: "must",
     title: "what the agent says comes as chunks of its message, before the answer",
     page,
@@ -69,7 +69,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-082",
+    id: "ACK-082",
     level: "should",
     title: "nothing of a turn comes after its answer",
     page,
@@ -85,7 +85,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-083",
+    id: "ACK-083",
     level: "must",
     title: "a prompt may hold links to resources",
     page: "content",
@@ -100,7 +100,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-084",
+    id: "ACK-084",
     level: "must",
     title: "a tool call is announced once, then updated, and has ended before the answer",
     page: "tool-calls",
@@ -123,7 +123,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-085",
+    id: "ACK-085",
     level: "should",
     title: "a tool call that failed says failed, and the turn goes on to its end",
     page: "tool-calls",
@@ -137,7 +137,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-086",
+    id: "ACK-086",
     level: "must",
     title: "no two tool calls of a session have the same id",
     page: "tool-calls",
@@ -156,7 +156,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-087",
+    id: "ACK-087",
     level: "must",
     title: "paths of files are absolute",
     page: "overview",
@@ -174,7 +174,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-088",
+    id: "ACK-088",
     level: "must",
     title: "a turn whose model fails is answered all the same",
     page,
@@ -188,7 +188,7 @@ export const turnChecks: ReadonlyArray<AcpCheck> = [
       })
   },
   {
-    id: "AGT-089",
+    id: "ACK-089",
     level: "should",
     title: "content that the agent does not offer to take is refused",
     page: "content",

@@ -50,10 +50,10 @@ export const makeAgent = (
   const waiting: Array<() => void> = []
   let asks = 0
 
-  const wrong = (message: string): Refused => new Refused(broken("AGT-052") ? -32_603 : -32_602, message)
+  const wrong = (message: string): Refused => new Refused(broken("ACK-052") ? -32_603 : -32_602, message)
 
   const update = (session: Session, content: object): void => {
-    const sessionId = broken("AGT-072") ? [...open.keys()][0] : session.id
+    const sessionId = broken("ACK-072") ? [...open.keys()][0] : session.id
     put({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update: content } })
   }
   const chunk = (session: Session, sessionUpdate: string, text: string): void =>
@@ -72,8 +72,8 @@ export const makeAgent = (
       cwd: stored.cwd,
       turns: stored.turns,
       turn: undefined,
-      mode: broken("AGT-200") ? "none" : "ask",
-      colour: broken("AGT-190") ? "none" : "green",
+      mode: broken("ACK-200") ? "none" : "ask",
+      colour: broken("ACK-190") ? "none" : "green",
       calls: 0,
       doomed: false,
       deaf: false
@@ -95,14 +95,14 @@ export const makeAgent = (
     bare
       ? {}
       : {
-          configOptions: broken("AGT-021") ? "none" : configOptions(session.colour),
+          configOptions: broken("ACK-021") ? "none" : configOptions(session.colour),
           modes: { currentModeId: session.mode, availableModes: modes.map((id) => ({ id, name: id })) }
         }
 
   const directory = (params: Fields): string => {
     const { cwd, mcpServers } = params
     if (typeof cwd !== "string" || !Array.isArray(mcpServers)) throw wrong("cwd and mcpServers are missing")
-    if (!isAbsolute(cwd) && !broken("AGT-071")) throw wrong("cwd is no absolute path")
+    if (!isAbsolute(cwd) && !broken("ACK-071")) throw wrong("cwd is no absolute path")
     return cwd
   }
 
@@ -111,20 +111,20 @@ export const makeAgent = (
     if (typeof sessionId !== "string") throw wrong("sessionId is missing")
     const session = open.get(sessionId)
     if (session !== undefined) return session
-    if (broken("AGT-073")) return register(sessionId, { cwd: "/", turns: [] })
+    if (broken("ACK-073")) return register(sessionId, { cwd: "/", turns: [] })
     throw noSession()
   }
 
   const initialize = (params: Fields): object => {
     const { clientCapabilities, protocolVersion } = params
     if (!Number.isInteger(protocolVersion)) throw wrong("protocolVersion is missing")
-    if (protocolVersion !== 1 && broken("AGT-011")) throw wrong("the version is unknown")
-    if (broken("AGT-014") && isFields(clientCapabilities) && Object.keys(clientCapabilities).length > 0)
+    if (protocolVersion !== 1 && broken("ACK-011")) throw wrong("the version is unknown")
+    if (broken("ACK-014") && isFields(clientCapabilities) && Object.keys(clientCapabilities).length > 0)
       throw wrong("a capability is unknown")
     return {
-      protocolVersion: broken("AGT-010") ? 2 : 1,
-      ...(broken("AGT-012") ? {} : { agentInfo: { name: "reference", version: "1" } }),
-      ...(broken("AGT-020") ? { authMethods: "none" } : {}),
+      protocolVersion: broken("ACK-010") ? 2 : 1,
+      ...(broken("ACK-012") ? {} : { agentInfo: { name: "reference", version: "1" } }),
+      ...(broken("ACK-020") ? { authMethods: "none" } : {}),
       agentCapabilities: bare
         ? {}
         : { loadSession: true, sessionCapabilities: { resume: {}, list: {}, close: {}, delete: {} } }
@@ -133,7 +133,7 @@ export const makeAgent = (
 
   const create = (params: Fields): object => {
     const cwd = directory(params)
-    const id = broken("AGT-070") ? "session" : randomUUID()
+    const id = broken("ACK-070") ? "session" : randomUUID()
     const session = register(id, { cwd, turns: [] })
     state.sessions.set(id, session)
     return { sessionId: id, ...choices(session) }
@@ -144,33 +144,33 @@ export const makeAgent = (
     const cwd = directory(params)
     const id = String(params["sessionId"])
     const stored = state.sessions.get(id)
-    if (stored === undefined && !broken(method === "load" ? "AGT-152" : "AGT-162")) throw noSession()
+    if (stored === undefined && !broken(method === "load" ? "ACK-152" : "ACK-162")) throw noSession()
     const session = register(id, stored ?? { cwd, turns: [] })
-    session.deaf = broken(method === "load" ? "AGT-153" : "AGT-161")
+    session.deaf = broken(method === "load" ? "ACK-153" : "ACK-161")
     const tell = (): void => {
       for (const { prompt, said } of session.turns) {
         chunk(session, "user_message_chunk", prompt)
         chunk(session, "agent_message_chunk", said)
       }
     }
-    if (method === "load" ? !broken("AGT-150") : broken("AGT-160")) tell()
-    if (method === "load" && broken("AGT-151")) setTimeout(tell, 50)
+    if (method === "load" ? !broken("ACK-150") : broken("ACK-160")) tell()
+    if (method === "load" && broken("ACK-151")) setTimeout(tell, 50)
     return choices(session)
   }
 
   const listed = ({ cursor, cwd }: Fields): object => {
-    if (typeof cursor === "string" && !broken("AGT-172")) throw wrong("the cursor is none of this list")
+    if (typeof cursor === "string" && !broken("ACK-172")) throw wrong("the cursor is none of this list")
     const sessions = [...state.sessions]
-      .filter(([, stored]) => typeof cwd !== "string" || stored.cwd === cwd || broken("AGT-171"))
-      .map(([sessionId, stored]) => ({ sessionId, cwd: broken("AGT-170") ? basename(stored.cwd) : stored.cwd }))
-    if (sessions.length === 0 && broken("AGT-173")) throw noSession()
+      .filter(([, stored]) => typeof cwd !== "string" || stored.cwd === cwd || broken("ACK-171"))
+      .map(([sessionId, stored]) => ({ sessionId, cwd: broken("ACK-170") ? basename(stored.cwd) : stored.cwd }))
+    if (sessions.length === 0 && broken("ACK-173")) throw noSession()
     return { sessions }
   }
 
   const close = (params: Fields): object => {
     const session = found(params)
     session.turn?.cancel("closed")
-    if (!broken("AGT-181")) open.delete(session.id)
+    if (!broken("ACK-181")) open.delete(session.id)
     return {}
   }
 
@@ -178,7 +178,7 @@ export const makeAgent = (
     const id = String(params["sessionId"])
     open.get(id)?.turn?.cancel("closed")
     open.delete(id)
-    if (!broken("AGT-185")) state.sessions.delete(id)
+    if (!broken("ACK-185")) state.sessions.delete(id)
     state.save()
     return {}
   }
@@ -188,8 +188,8 @@ export const makeAgent = (
       .filter(isFields)
       .map(({ text, type }) => {
         if (type === "text") return String(text)
-        if (type === "resource_link" && !broken("AGT-083")) return ""
-        if (type === "audio" && broken("AGT-089")) return ""
+        if (type === "resource_link" && !broken("ACK-083")) return ""
+        if (type === "audio" && broken("ACK-089")) return ""
         throw wrong(`content of type ${String(type)} is not taken`)
       })
       .join("")
@@ -201,7 +201,7 @@ export const makeAgent = (
     if (session.deaf) throw noSession()
     const text = textOf(prompt)
     if (session.turn !== undefined) throw new Refused(-32_600, "A turn is on")
-    if (broken("AGT-074")) for (const other of open.values()) if (other.turn !== undefined) await other.turn.end
+    if (broken("ACK-074")) for (const other of open.values()) if (other.turn !== undefined) await other.turn.end
     const turn = startTurn({
       settings,
       prompt: text,
@@ -209,39 +209,39 @@ export const makeAgent = (
       sessionId: session.id,
       update: (content) => update(session, content),
       ask,
-      callId: () => (broken("AGT-086") ? "call" : `call-${++session.calls}`)
+      callId: () => (broken("ACK-086") ? "call" : `call-${++session.calls}`)
     })
     session.turn = turn
-    if (broken("AGT-013")) void ask("fs/read_text_file", { sessionId: session.id, path: `${session.cwd}/a` })
-    if (broken("AGT-022")) update(session, { sessionUpdate: "plan", entries: "none" })
+    if (broken("ACK-013")) void ask("fs/read_text_file", { sessionId: session.id, path: `${session.cwd}/a` })
+    if (broken("ACK-022")) update(session, { sessionUpdate: "plan", entries: "none" })
     if (session.doomed) turn.cancel()
     session.doomed = false
     const { said, stop } = await turn.end
     session.turn = undefined
     session.turns.push({ prompt: text, said })
     state.save()
-    if (broken("AGT-132") && stop === "cancelled") session.doomed = true
-    if (broken(stop === "cancelled" ? "AGT-131" : "AGT-082"))
+    if (broken("ACK-132") && stop === "cancelled") session.doomed = true
+    if (broken(stop === "cancelled" ? "ACK-131" : "ACK-082"))
       setTimeout(() => chunk(session, "agent_message_chunk", "And more."), 50)
     for (const next of waiting.splice(0)) setImmediate(next)
     if (stop === undefined) throw new Refused(-32_603, "The turn failed")
-    return { stopReason: stop, ...(broken("AGT-025") ? { costs: 1 } : {}) }
+    return { stopReason: stop, ...(broken("ACK-025") ? { costs: 1 } : {}) }
   }
 
   const configure = (params: Fields): object => {
     const session = found(params)
     const { configId, value } = params
-    if ((configId !== "colour" || !colours.includes(String(value))) && !broken("AGT-192"))
+    if ((configId !== "colour" || !colours.includes(String(value))) && !broken("ACK-192"))
       throw wrong("there is no such option")
     const former = session.colour
     session.colour = String(value)
-    return { configOptions: configOptions(broken("AGT-191") ? former : session.colour) }
+    return { configOptions: configOptions(broken("ACK-191") ? former : session.colour) }
   }
 
   const setMode = (params: Fields): object => {
     const session = found(params)
     const mode = String(params["modeId"])
-    if (broken("AGT-201") || (!modes.includes(mode) && !broken("AGT-202"))) throw wrong("there is no such mode")
+    if (broken("ACK-201") || (!modes.includes(mode) && !broken("ACK-202"))) throw wrong("there is no such mode")
     session.mode = mode
     return {}
   }
@@ -261,65 +261,65 @@ export const makeAgent = (
           "session/set_config_option": configure,
           "session/set_mode": setMode
         }),
-    ...(broken("AGT-015") ? { logout: () => ({}) } : {})
+    ...(broken("ACK-015") ? { logout: () => ({}) } : {})
   }
 
   const cancel = (params: Fields): void => {
     const session = open.get(String(params["sessionId"]))
     if (session === undefined) return
-    if (session.turn === undefined && broken("AGT-133")) session.doomed = true
-    for (const one of broken("AGT-134") ? open.values() : [session]) one.turn?.cancel()
+    if (session.turn === undefined && broken("ACK-133")) session.doomed = true
+    for (const one of broken("ACK-134") ? open.values() : [session]) one.turn?.cancel()
   }
 
   const notified = (method: string, params: Fields): void => {
     if (method === "session/cancel") return cancel(params)
-    if (broken("AGT-212") && method.startsWith("_")) return exit(1)
-    if (broken("AGT-054")) put({ jsonrpc: "2.0", id: null, error: { code: -32_601, message: "Method not found" } })
+    if (broken("ACK-212") && method.startsWith("_")) return exit(1)
+    if (broken("ACK-054")) put({ jsonrpc: "2.0", id: null, error: { code: -32_601, message: "Method not found" } })
   }
 
   const served = async (method: string, params: Fields): Promise<object> => {
     const serve = methods[method]
     if (serve === undefined) {
-      const fault = method.startsWith("_") ? "AGT-211" : "AGT-051"
+      const fault = method.startsWith("_") ? "ACK-211" : "ACK-051"
       throw new Refused(broken(fault) ? -32_603 : -32_601, "Method not found")
     }
-    if (broken("AGT-210") && method.startsWith("session/") && "_meta" in params) throw wrong("_meta is unknown")
+    if (broken("ACK-210") && method.startsWith("session/") && "_meta" in params) throw wrong("_meta is unknown")
     return serve(params)
   }
 
   const respond = async (given: unknown, method: string, params: Fields): Promise<void> => {
-    const id = broken("AGT-050") && typeof given === "string" && /^\d+$/u.test(given) ? Number(given) : given
+    const id = broken("ACK-050") && typeof given === "string" && /^\d+$/u.test(given) ? Number(given) : given
     const [answer] = await Promise.allSettled([served(method, params)])
     if (answer.status === "fulfilled") {
       put({ jsonrpc: "2.0", id, result: answer.value })
-      if (broken("AGT-055") && method === "session/prompt") put({ jsonrpc: "2.0", id, result: answer.value })
+      if (broken("ACK-055") && method === "session/prompt") put({ jsonrpc: "2.0", id, result: answer.value })
       return
     }
     const reason: unknown = answer.reason
     const { code, message } = reason instanceof Refused ? reason : new Refused(-32_603, "Internal error")
-    put({ jsonrpc: "2.0", id, error: { code, ...(broken("AGT-024") ? {} : { message }) } })
+    put({ jsonrpc: "2.0", id, error: { code, ...(broken("ACK-024") ? {} : { message }) } })
   }
 
   const refuse = (code: number, message: string): void => put({ jsonrpc: "2.0", id: null, error: { code, message } })
 
   return (read: Read): void => {
-    if ("bad" in read) return broken("AGT-053") ? undefined : refuse(-32_700, "Parse error")
+    if ("bad" in read) return broken("ACK-053") ? undefined : refuse(-32_700, "Parse error")
     const message = read.value
     const { id, method, params } = isFields(message) ? message : {}
     const given = isFields(params) ? params : {}
     if (typeof method === "string") {
       if (id === undefined) return notified(method, given)
       const answer = (): void => void respond(id, method, given)
-      if (broken("AGT-058") && [...open.values()].some(({ turn }) => turn !== undefined)) waiting.push(answer)
+      if (broken("ACK-058") && [...open.values()].some(({ turn }) => turn !== undefined)) waiting.push(answer)
       else answer()
       return
     }
     if (isFields(message) && id !== undefined && ("result" in message || "error" in message)) {
       const settle = asked.get(id)
       asked.delete(id)
-      if (settle === undefined) return broken("AGT-057") ? exit(1) : undefined
+      if (settle === undefined) return broken("ACK-057") ? exit(1) : undefined
       return settle(message["result"])
     }
-    if (!broken("AGT-056")) refuse(-32_600, "Invalid request")
+    if (!broken("ACK-056")) refuse(-32_600, "Invalid request")
   }
 }

@@ -9,29 +9,29 @@ export const makeInput = ({ broken }: Settings, onLine: (read: Read) => void, ex
   let rest: Buffer = Buffer.alloc(0)
 
   const line = (bytes: Buffer): void => {
-    if (broken("AGT-034") && bytes.length > 65_536) return exit(1)
+    if (broken("ACK-034") && bytes.length > 65_536) return exit(1)
     let value: unknown
     try {
       const text = strict.decode(bytes)
-      if (text.trim() === "" && !broken("AGT-033")) return
+      if (text.trim() === "" && !broken("ACK-033")) return
       value = JSON.parse(text)
     } catch {
-      return broken("AGT-035") ? exit(1) : onLine({ bad: true })
+      return broken("ACK-035") ? exit(1) : onLine({ bad: true })
     }
     onLine({ value })
   }
 
   /** A faulty reader changes what came. */
   const normal = (chunk: Buffer): Buffer => {
-    if (broken("AGT-031")) return Buffer.from(chunk.toString("latin1").replaceAll("\u00e2\u0080\u00a8", "\n"), "latin1")
-    return broken("AGT-032") ? Buffer.from(chunk.toString("utf8")) : chunk
+    if (broken("ACK-031")) return Buffer.from(chunk.toString("latin1").replaceAll("\u00e2\u0080\u00a8", "\n"), "latin1")
+    return broken("ACK-032") ? Buffer.from(chunk.toString("utf8")) : chunk
   }
 
   return (given: Buffer): void => {
     rest = Buffer.concat([rest, normal(given)])
     for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
       const bytes = rest.subarray(0, end)
-      rest = broken("AGT-037") ? Buffer.alloc(0) : rest.subarray(end + 1)
+      rest = broken("ACK-037") ? Buffer.alloc(0) : rest.subarray(end + 1)
       line(bytes)
     }
   }

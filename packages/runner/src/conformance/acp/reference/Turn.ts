@@ -26,14 +26,14 @@ const options = [
 ]
 
 /** What the client decided. */
-type Decision = "allowed" | "AGT-111" | "AGT-114" | "AGT-115" | "AGT-116"
+type Decision = "allowed" | "ACK-111" | "ACK-114" | "ACK-115" | "ACK-116"
 
 const decision = (answer: unknown): Decision => {
   const { outcome } = (answer ?? {}) as { readonly outcome?: { readonly outcome?: string; readonly optionId?: string } }
-  if (outcome === undefined) return "AGT-115"
-  if (outcome.outcome !== "selected") return "AGT-114"
+  if (outcome === undefined) return "ACK-115"
+  if (outcome.outcome !== "selected") return "ACK-114"
   if (outcome.optionId === "allow") return "allowed"
-  return outcome.optionId === "reject" ? "AGT-111" : "AGT-116"
+  return outcome.optionId === "reject" ? "ACK-111" : "ACK-116"
 }
 
 export const startTurn = (parts: TurnParts): Turn => {
@@ -47,35 +47,35 @@ export const startTurn = (parts: TurnParts): Turn => {
 
   const say = (text: string): void => {
     said += text
-    if (!broken("AGT-081")) update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } })
+    if (!broken("ACK-081")) update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } })
   }
 
   const permission = async (toolCallId: string): Promise<boolean> => {
     const offered = [
       ...options,
-      ...(broken("AGT-110") ? [options[0]] : []),
-      ...(broken("AGT-023") ? [{ optionId: "later", name: "Later", kind: "later" }] : [])
+      ...(broken("ACK-110") ? [options[0]] : []),
+      ...(broken("ACK-023") ? [{ optionId: "later", name: "Later", kind: "later" }] : [])
     ]
     const asked = ask("session/request_permission", { sessionId, toolCall: { toolCallId }, options: offered })
     isAsking = true
     const answer = await Promise.race([
       asked,
       stopped.promise,
-      ...(broken("AGT-113") ? [sleep(100, { outcome: { outcome: "selected", optionId: "allow" } })] : [])
+      ...(broken("ACK-113") ? [sleep(100, { outcome: { outcome: "selected", optionId: "allow" } })] : [])
     ])
     isAsking = false
     if (answer === "stopped") return false
     const decided = decision(answer)
-    return decided === "allowed" ? !broken("AGT-112") : broken(decided)
+    return decided === "allowed" ? !broken("ACK-112") : broken(decided)
   }
 
   const call = async (kind: NonNullable<Round["calls"]>): Promise<void> => {
     const toolCallId = callId()
-    const path = broken("AGT-087") ? "notes.txt" : `${cwd}/notes.txt`
+    const path = broken("ACK-087") ? "notes.txt" : `${cwd}/notes.txt`
     const told = { toolCallId, title: `Use ${kind}`, kind: "read", status: "pending", locations: [{ path }] }
-    update({ sessionUpdate: broken("AGT-084") ? "tool_call_update" : "tool_call", ...told })
+    update({ sessionUpdate: broken("ACK-084") ? "tool_call_update" : "tool_call", ...told })
     const isAllowed = kind !== "confirm" || (await permission(toolCallId))
-    const isDone = isAllowed && !isStopped && (kind !== "failing" || broken("AGT-085"))
+    const isDone = isAllowed && !isStopped && (kind !== "failing" || broken("ACK-085"))
     update({ sessionUpdate: "tool_call_update", toolCallId, status: isDone ? "completed" : "failed" })
   }
 
@@ -85,24 +85,24 @@ export const startTurn = (parts: TurnParts): Turn => {
       await new Promise(setImmediate)
       if (isStopped) break
       if (round.refuses === true) {
-        if (broken("AGT-088")) await stopped.promise
+        if (broken("ACK-088")) await stopped.promise
         return undefined
       }
       if (round.text !== undefined) say(round.text)
       if (round.hangs === true) await stopped.promise
       if (round.calls !== undefined) await call(round.calls)
     }
-    if (!isStopped) return broken("AGT-080") ? "max_tokens" : "end_turn"
-    if (broken("AGT-130")) return undefined
-    return isClosed && broken("AGT-180") ? "end_turn" : "cancelled"
+    if (!isStopped) return broken("ACK-080") ? "max_tokens" : "end_turn"
+    if (broken("ACK-130")) return undefined
+    return isClosed && broken("ACK-180") ? "end_turn" : "cancelled"
   }
 
   return {
     cancel: (how) => {
-      if (said === "" && !isAsking && broken("AGT-135")) return
+      if (said === "" && !isAsking && broken("ACK-135")) return
       isClosed = how === "closed"
       // A faulty agent takes the cancel of a request for the end of its work.
-      isStopped = !(isAsking && broken("AGT-117"))
+      isStopped = !(isAsking && broken("ACK-117"))
       stopped.resolve("stopped")
     },
     end: play().then((stop) => ({ stop, said }))

@@ -21,8 +21,8 @@ const agent = makeAgent(
 process.stdout.on("error", () => exit(0))
 process.stdin.on("data", makeInput(settings, agent, exit))
 process.stdin.on("end", () => {
-  if (broken("AGT-036")) setInterval(() => undefined, 1_000)
+  if (broken("ACK-036")) setInterval(() => undefined, 1_000)
   else exit(0)
 })
 
-if (broken("AGT-030")) process.stdout.write("loading…\n")
+if (broken("ACK-030")) process.stdout.write("loading…\n")
