@@ -11,6 +11,8 @@ export const seatLimits = {
   permissionBodyBytes: 4_194_304,
   rigBodyBytes: 2_097_152,
   toolCallBytes: 65_536,
+  /** Levels of nesting in one field of a tool call; one that is deeper is left out. */
+  toolCallDepth: 128,
   toolTitleBytes: 4_096,
   nameBytes: 256,
   headerBytes: 16_384,

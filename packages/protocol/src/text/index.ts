@@ -6,6 +6,7 @@
 export * from "./CanonicalJson.ts"
 export * from "./EditDistance.ts"
 export * from "./JsonPointer.ts"
+export * from "./JsonDepth.ts"
 export * from "./JsonScan.ts"
 export * from "./Lines.ts"
 export * from "./Redaction.ts"

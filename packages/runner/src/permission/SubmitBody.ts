@@ -3,7 +3,7 @@
  * out is named inside the tool call.
  */
 import { type PermissionSubmit, permissionSubmit, seatLimits, type SeatOption } from "@tackroom/protocol/seat"
-import { headBytes, utf8Length } from "@tackroom/protocol/text"
+import { headBytes, nestsDeeper, utf8Length } from "@tackroom/protocol/text"
 import type { SeatNames } from "../activity/ActivityQueue.ts"
 
 type ToolCall = PermissionSubmit["toolCall"]
@@ -43,11 +43,12 @@ export const submitBody = (parts: SubmitParts): unknown => {
   const { names, toolCall, ...rest } = parts
   const { runtime: _, ...seat } = names
   const bodyOf = (call: ToolCall): PermissionSubmit => ({ ...seat, ...rest, toolCall: call })
-  if (!permissionSubmit.is(bodyOf(toolCall))) return undefined
+  // What no program can walk through is left out like what is too large: the request is still asked.
+  const cut = Object.keys(toolCall).filter((field) => nestsDeeper(toolCall[field], seatLimits.toolCallDepth))
+  let call = cut.length === 0 ? toolCall : marked(cut.reduce(without, toolCall), cut)
+  if (!permissionSubmit.is(bodyOf(call))) return undefined
 
   const sizeOf = (call: ToolCall): number => utf8Length(JSON.stringify(permissionSubmit.encode(bodyOf(call))))
-  let call = toolCall
-  const cut: Array<string> = []
   let size = sizeOf(call)
   for (const field of spare) {
     if (size <= bodyBytes || !(field in call)) continue

@@ -314,6 +314,26 @@ describe("the body of a submit", () => {
       assert.strictEqual(third?.["title"], "é".repeat(2_048))
     })
   )
+
+  it.effect("loses what nests too deep to be walked through, and is asked all the same [SEAT-161]", () =>
+    Effect.gen(function* () {
+      const { answers, lines, rig } = yield* Effect.gen(function* () {
+        const path = yield* make()
+        path.rig.respond = opensAsk
+        let nested: unknown = []
+        for (let depth = 0; depth < 20_000; depth += 1) nested = [nested]
+        const asked = path.ask({ toolCall: { ...toolCall, rawInput: nested as never } })
+        yield* path.tick
+        return { ...path, ...asked }
+      })
+      assert.deepStrictEqual(answers, [], "nobody permitted it")
+      assert.deepStrictEqual(rig.exchanges[0]?.body["toolCall"], {
+        ...toolCall,
+        _meta: { tackroom: { truncated: ["rawInput"] } }
+      })
+      assert.include(lines, "permission > waiting in the rig: ask_A")
+    })
+  )
 })
 
 describe("the life of a request", () => {

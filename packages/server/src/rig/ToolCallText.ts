@@ -1,6 +1,6 @@
 /** A tool call as it is stored: whole when it is small, without its largest parts otherwise (RIG-194). Pure. */
 import { seatLimits } from "@tackroom/protocol/seat"
-import { headBytes } from "@tackroom/protocol/text"
+import { headBytes, nestsDeeper } from "@tackroom/protocol/text"
 import type { Schema } from "effect"
 
 export type ToolCall = { readonly [field: string]: Schema.Json }
@@ -11,7 +11,10 @@ const largest = ["content", "rawOutput", "rawInput"] as const
 const bytesOf = (call: ToolCall): number => Buffer.byteLength(JSON.stringify(call))
 
 /** The call, shortened until it fits; `truncated` says so. It is never refused. */
-export const storedToolCall = (call: ToolCall): ToolCall => {
+export const storedToolCall = (whole: ToolCall): ToolCall => {
+  const tooDeep = Object.keys(whole).filter((field) => nestsDeeper(whole[field], seatLimits.toolCallDepth))
+  const kept = Object.entries(whole).filter(([field]) => !tooDeep.includes(field))
+  const call: ToolCall = tooDeep.length === 0 ? whole : { ...Object.fromEntries(kept), truncated: true }
   if (bytesOf(call) <= seatLimits.toolCallBytes) return call
   let rest: ToolCall = { ...call, truncated: true }
   for (const field of largest) {

@@ -300,6 +300,11 @@ describe("options and tool calls as people see them", () => {
     assert.lengthOf(String(storedToolCall({ title: large })["title"]), 4_096)
     const strange = storedToolCall({ title: "Edit", kind: "edit", toolCallId: "t1", other: large })
     assert.deepStrictEqual(strange, { toolCallId: "t1", title: "Edit", kind: "edit", truncated: true })
+    // Nested so deep that nothing can walk through it: left out, and still no refusal.
+    let nested: unknown = []
+    for (let depth = 0; depth < 20_000; depth += 1) nested = [nested]
+    const deep = storedToolCall({ ...small, rawInput: nested as never })
+    assert.deepStrictEqual(deep, { ...rest, truncated: true })
     assert.strictEqual(titleOf({ title: " " }), "(untitled)")
     assert.strictEqual(titleOf({}), "(untitled)")
   })
