@@ -8,7 +8,7 @@ import { constants } from "node:os"
 import { dirname, join } from "node:path"
 import type { Place, ProgramName } from "./Family.ts"
 import { conformance } from "./Conformance.ts"
-import { version } from "./Version.ts"
+import { version } from "../command/Version.ts"
 
 /** The kit's own programs: bundled beside this one, or their sources. */
 const programBeside =

@@ -15,6 +15,7 @@ export {
 export * from "./ChildEnvironment.ts"
 export { type CommandQuery, type ResolvedCommand, resolveCommand } from "./CommandResolution.ts"
 export * from "./NodeVersion.ts"
+export * from "./PackageVersion.ts"
 export { awaitGroupGone, endGroup, isGroupAlive, type Signal, signalGroup } from "./ProcessGroup.ts"
 export * from "./Instance.ts"
 export * from "./LineReader.ts"
