@@ -68,6 +68,8 @@ describe("the agent's surroundings", () => {
     seat.agent.say(`I have ${secret.slice(0, 8)}`)
     seat.agent.say(`${secret.slice(8)} and ${token}`)
     seat.agent.update({ sessionUpdate: "tool_call", toolCallId: "t1", title: `curl ${secret}`, kind: "execute" })
+    // What the agent writes to its error output comes through another pipe and may overtake its messages.
+    await seat.screen.until("curl ***")
     await seat.agent.doAndWait({ do: "write", to: "stderr", text: `refused: ${secret} ${token}\n` })
     await seat.agent.doAndWait({ do: "write", to: "stdout", text: `banner ${secret}\n` })
     prompt.fail({ code: -32000, message: `bad key ${secret}` })
