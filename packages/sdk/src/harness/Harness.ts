@@ -149,6 +149,23 @@ export interface HarnessContext {
   readonly instanceId: string
 }
 
+/** An MCP server that a session is opened with. Its values are read for the opening and stand in memory only (RT-304). */
+export type McpServer =
+  | {
+      readonly name: string
+      readonly transport: "stdio"
+      readonly command: string
+      readonly args: ReadonlyArray<string>
+      readonly env: Readonly<Record<string, string>>
+    }
+  | {
+      readonly name: string
+      /** Streamable HTTP. */
+      readonly transport: "remote"
+      readonly url: string
+      readonly headers: Readonly<Record<string, string>>
+    }
+
 export interface OpenSession {
   readonly sessionId: string
   readonly workspaceId: string
@@ -159,6 +176,8 @@ export interface OpenSession {
   readonly instructions?: string
   readonly permissionMode?: string
   readonly title?: string
+  /** Only what the driver's `capabilities.mcp` takes; absent when there is none. */
+  readonly mcp?: ReadonlyArray<McpServer>
 }
 
 export interface NativeSession {
