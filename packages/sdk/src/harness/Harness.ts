@@ -149,7 +149,12 @@ export interface HarnessContext {
   readonly instanceId: string
 }
 
-/** An MCP server that a session is opened with. Its values are read for the opening and stand in memory only (RT-304). */
+/**
+ * An MCP server that a session is opened with. Its values are read for the opening and stand in memory only (RT-304).
+ *
+ * Nothing waits for a server: a driver that starts servers itself tells `starting` of each with a notice before the
+ * opening answers, and later what became of it. A driver whose agent starts them tells nothing.
+ */
 export type McpServer =
   | {
       readonly name: string
@@ -245,8 +250,10 @@ export interface HarnessDriver {
     readonly sessionId?: string
   }) => Effect.Effect<HarnessCapabilities, HarnessError>
   readonly openSession: (input: OpenSession) => Effect.Effect<NativeSession, HarnessError>
+  /** `servers` are those of this opening, in place of all before. */
   readonly resumeSession: (
-    binding: ExecutionBinding
+    binding: ExecutionBinding,
+    servers?: ReadonlyArray<McpServer>
   ) => Effect.Effect<NativeSession, SessionMissing | ResumeUnconfirmed | HarnessError>
   /** Emits exactly one terminal event and then ends (HRN-009). */
   readonly runTurn: (turn: TurnInput) => Stream.Stream<HarnessItem, HarnessError>
