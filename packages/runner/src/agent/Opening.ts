@@ -5,6 +5,7 @@
  * It writes nothing and ends nobody: it says what happened.
  */
 import { realpathSync } from "node:fs"
+import { NativeRef } from "@tackroom/protocol/seat"
 import { Data, Effect, Result, Schema, SchemaParser } from "effect"
 import type { AcpConnection, agentMethods, AgentGone, AgentRefused } from "./AcpConnection.ts"
 
@@ -56,7 +57,7 @@ const Initialized = Schema.Struct({
   agentCapabilities: Schema.optionalKey(Schema.NullOr(Schema.Record(Schema.String, Schema.Json)))
 })
 const readInitialized = SchemaParser.decodeUnknownResult(Initialized)
-const readCreated = SchemaParser.decodeUnknownResult(Schema.Struct({ sessionId: Schema.NonEmptyString }))
+const readCreated = SchemaParser.decodeUnknownResult(Schema.Struct({ sessionId: NativeRef }))
 const readPage = SchemaParser.decodeUnknownResult(
   Schema.Struct({
     sessions: Schema.Array(Schema.Struct({ sessionId: Schema.String, cwd: Schema.optionalKey(Schema.Json) })),
@@ -149,7 +150,10 @@ export const open = (connection: AcpConnection, options: OpeningOptions): Effect
     const result = yield* step("session/new", methods.session.new, { cwd, mcpServers: [] })
     const created = readCreated(result)
     if (Result.isFailure(created)) {
-      return yield* new StepFailed({ why: "session/new failed: it named no conversation", code: undefined })
+      return yield* new StepFailed({
+        why: "session/new failed: it named no conversation by an id of 1 to 1024 bytes",
+        code: undefined
+      })
     }
     return created.success.sessionId
   })

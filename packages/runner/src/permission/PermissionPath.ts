@@ -14,12 +14,13 @@ import {
   permissionWithdraw,
   type WithdrawReason
 } from "@tackroom/protocol/seat"
-import { Effect, FiberSet, type Scope } from "effect"
+import { Effect, FiberSet, type Scope, Semaphore } from "effect"
 import type { SeatNames } from "../activity/ActivityQueue.ts"
 import type { Released, Reporter } from "../activity/Reporter.ts"
 import type { NoAnswer, RigAnswer, RigClient, RigRequest } from "../rig/RigClient.ts"
 import type { Keep } from "../terminal/Pane.ts"
 import { foreignPiece, foreignText } from "../terminal/PaneText.ts"
+import { makeRequestIds, type RequestId } from "./RequestIds.ts"
 import { submitBody } from "./SubmitBody.ts"
 import { ofRead, ofSilence, ofSubmit, ownPermit, type Verdict } from "./Verdict.ts"
 
@@ -32,7 +33,8 @@ export type Outcome =
 
 /** A permission request of the agent. */
 export interface PermissionRequest {
-  readonly id: string | number | null
+  /** As the agent sent it; an agent may send anything. */
+  readonly id: unknown
   readonly toolCall: PermissionSubmit["toolCall"]
   readonly options: ReadonlyArray<SeatOption>
   /** To be called once. */
@@ -61,8 +63,19 @@ const withdrawLimitMs = 2_000
 const withdrawPausesMs = [250, 1_000]
 const stopWaitsMs = 500
 
+/**
+ * Requests at the rig at a time; the others wait for their turn. So that an agent that asks a thousand things at once cannot
+ * use up the connections, of which a guest listener has 64, and be permitted by that.
+ */
+const mostAtRig = 16
+
+/** Options that are named in the pane. */
+const namedOptions = 16
+
 interface Open {
   readonly request: PermissionRequest
+  /** What the rig knows it by. */
+  readonly requestId: RequestId
   readonly turnId: string
   readonly title: string
   readonly kind: string | undefined
@@ -77,6 +90,12 @@ const textOf = (value: unknown): string | undefined => (typeof value === "string
 
 const optionText = ({ kind, name, optionId }: SeatOption): string =>
   `${foreignPiece(name === "" ? optionId : name)} (${foreignPiece(kind)})`
+
+const optionsText = (options: ReadonlyArray<SeatOption>): string => {
+  if (options.length === 0) return "none"
+  const more = options.length - namedOptions
+  return options.slice(0, namedOptions).map(optionText).join(", ") + (more > 0 ? `, and ${more} more` : "")
+}
 
 export const makePermissionPath = (options: {
   readonly client: RigClient
@@ -94,6 +113,8 @@ export const makePermissionPath = (options: {
     const run = yield* FiberSet.makeRuntime()
     const withdrawals = yield* FiberSet.make<void>()
     const runWithdrawal = yield* FiberSet.runtime(withdrawals)()
+    const atRig = yield* Semaphore.make(mostAtRig)
+    const requestIdOf = makeRequestIds()
     const settledAsks = new Set<string>()
     const open = new Set<Open>()
     // Answered here, but open at the rig as far as we know: withdrawn when the turn is over.
@@ -217,27 +238,26 @@ export const makePermissionPath = (options: {
 
     const follow = Effect.fnUntraced(function* (entry: Open) {
       const wanted = (): boolean => entry.withdrawn === undefined
-      const { id, options: offered, toolCall } = entry.request
-      const body = submitBody({
+      // It waited for its turn, and its own turn may be over.
+      if (!wanted()) return
+      const { body, offered } = submitBody({
         names,
         nativeRef: options.nativeRef(),
         turnId: entry.turnId,
-        requestId: id,
-        toolCall,
-        options: offered,
+        requestId: entry.requestId,
+        toolCall: entry.request.toolCall,
+        options: entry.request.options,
         occurredAt: now()
       })
-      let verdict: Verdict =
-        body === undefined
-          ? { _tag: "Permit", why: "the request's id is too long to be asked about" }
-          : yield* insist(
-              { method: "POST", path: seatPaths.submit, body, limitMs: submitLimitMs },
-              submitPausesMs,
-              wanted
-            ).pipe(
-              Effect.map((got) => ofSubmit(got, offered, (askId) => settledAsks.has(askId))),
-              Effect.catch(({ reason }) => Effect.succeed(ofSilence(reason)))
-            )
+      const sent = offered.map((option) => option.sent)
+      let verdict: Verdict = yield* insist(
+        { method: "POST", path: seatPaths.submit, body, limitMs: submitLimitMs },
+        submitPausesMs,
+        wanted
+      ).pipe(
+        Effect.map((got) => ofSubmit(got, sent, (askId) => settledAsks.has(askId))),
+        Effect.catch(({ reason }) => Effect.succeed(ofSilence(reason)))
+      )
       if (verdict._tag === "Read" && wanted()) {
         const { askId } = verdict
         entry.askId = askId
@@ -245,10 +265,14 @@ export const makePermissionPath = (options: {
         const path = `${seatPaths.read(askId)}?waitSeconds=${seatLimits.waitSeconds}`
         do {
           verdict = yield* insist({ method: "GET", path, limitMs: readLimitMs }, readPausesMs, wanted).pipe(
-            Effect.map((got) => ofRead(got, offered)),
+            Effect.map((got) => ofRead(got, sent)),
             Effect.catch(({ reason }) => Effect.succeed(ofSilence(reason)))
           )
         } while (verdict._tag === "ReadAgain" && wanted())
+      }
+      if (verdict._tag === "Deliver") {
+        const chosen = verdict.option
+        verdict = { ...verdict, option: offered.find((option) => option.sent === chosen)?.own ?? chosen }
       }
       if (!wanted()) discard(entry, verdict)
       else if (verdict._tag !== "Read" && verdict._tag !== "ReadAgain") conclude(entry, verdict)
@@ -278,20 +302,29 @@ export const makePermissionPath = (options: {
       ask: (request) => {
         const title = foreignPiece(textOf(request.toolCall["title"]) ?? "(untitled)")
         const kind = textOf(request.toolCall["kind"])
-        const offered = request.options.map(optionText).join(", ")
-        say(`asked: ${title} (${foreignPiece(kind ?? "other")}); options: ${offered === "" ? "none" : offered}`)
+        say(`asked: ${title} (${foreignPiece(kind ?? "other")}); options: ${optionsText(request.options)}`)
         if (turnId === undefined || cancelled) {
           say(`cancelled: ${title}: ${cancelled ? "the turn is being cancelled" : "no turn is running"}`)
           request.answer({ _tag: "Cancelled" })
           return
         }
-        const entry: Open = { request, turnId, title, kind, askId: undefined, settled: false, withdrawn: undefined }
+        const entry: Open = {
+          request,
+          requestId: requestIdOf(request.id),
+          turnId,
+          title,
+          kind,
+          askId: undefined,
+          settled: false,
+          withdrawn: undefined
+        }
         open.add(entry)
         reporter.waiting()
         run(
-          Effect.catchDefect(follow(entry), () =>
+          // No answer of a rig: what the agent made this program stumble over grants it nothing.
+          Effect.catchDefect(atRig.withPermits(1)(follow(entry)), () =>
             Effect.sync(() => {
-              if (entry.withdrawn === undefined) permit(entry, "internal fault")
+              if (entry.withdrawn === undefined) refuse(entry, "internal fault")
             })
           )
         )

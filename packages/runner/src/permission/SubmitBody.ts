@@ -1,10 +1,14 @@
 /**
  * The body of a submit: the request as the agent made it, and no larger than a rig takes (SEAT-161). What had to be left
  * out is named inside the tool call.
+ *
+ * A body that a rig refuses for its size is a request that nobody is asked about. So there is no request whose body does
+ * not fit: after what the contract names goes whatever else is large, and in the end what identifies the call stays.
  */
 import { type PermissionSubmit, permissionSubmit, seatLimits, type SeatOption } from "@tackroom/protocol/seat"
-import { headBytes, nestsDeeper, utf8Length } from "@tackroom/protocol/text"
+import { codePoints, headBytes, headCodePoints, nestsDeeper, utf8Length } from "@tackroom/protocol/text"
 import type { SeatNames } from "../activity/ActivityQueue.ts"
+import { digestOf, type RequestId } from "./RequestIds.ts"
 
 type ToolCall = PermissionSubmit["toolCall"]
 
@@ -12,17 +16,36 @@ export interface SubmitParts {
   readonly names: SeatNames
   readonly nativeRef: string
   readonly turnId: string
-  readonly requestId: string | number | null
+  readonly requestId: RequestId
   readonly toolCall: ToolCall
   readonly options: ReadonlyArray<SeatOption>
   readonly occurredAt: string
 }
 
+export interface Submit {
+  /** As JSON. */
+  readonly body: unknown
+  /** The options as they are submitted, each with the agent's own. */
+  readonly offered: ReadonlyArray<{ readonly sent: SeatOption; readonly own: SeatOption }>
+}
+
 /** Largest body, before something is left out. */
 const bodyBytes = 262_144
 
+/** Options beyond this size are what makes a body too large. */
+const optionsBytes = 65_536
+
 /** What is left out first, of a tool call that is too large. */
 const spare = ["content", "rawOutput", "rawInput"] as const
+
+/** What tells a call from another: it stays, cut where it is long. */
+const identifying: ReadonlySet<string> = new Set(["toolCallId", "title", "kind", "status"])
+
+/** More options than any rig shows; of a longer list the first of each kind are kept beside these. */
+const mostOptions = 64
+
+const mostNames = 16
+const nameCharacters = 64
 
 const isObject = (value: unknown): value is ToolCall =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -30,36 +53,93 @@ const isObject = (value: unknown): value is ToolCall =>
 const marked = (toolCall: ToolCall, truncated: ReadonlyArray<string>): ToolCall => {
   const meta = isObject(toolCall["_meta"]) ? toolCall["_meta"] : {}
   const tackroom = isObject(meta["tackroom"]) ? meta["tackroom"] : {}
-  return { ...toolCall, _meta: { ...meta, tackroom: { ...tackroom, truncated } } }
+  // The names are the agent's, too: as many as help, and no longer than they help.
+  const shown = truncated.slice(0, mostNames).map((name) => headCodePoints(name, nameCharacters))
+  return { ...toolCall, _meta: { ...meta, tackroom: { ...tackroom, truncated: shown } } }
 }
 
-const without = (toolCall: ToolCall, field: string): ToolCall => {
-  const { [field]: _, ...rest } = toolCall
-  return rest
+const without = (toolCall: ToolCall, fields: ReadonlyArray<string>): ToolCall => {
+  const gone = new Set(fields)
+  return Object.fromEntries(Object.entries(toolCall).filter(([field]) => !gone.has(field)))
 }
 
-/** The body as JSON, or `undefined` when the agent's id fits no field of the wire. */
-export const submitBody = (parts: SubmitParts): unknown => {
-  const { names, toolCall, ...rest } = parts
+const jsonBytes = (value: unknown): number => utf8Length(JSON.stringify(value) ?? "")
+
+/** The largest fields that no rule names, as many as have to go. */
+const largest = (call: ToolCall, excess: number): ReadonlyArray<string> => {
+  const sized = Object.keys(call)
+    .filter((field) => !identifying.has(field))
+    .map((field) => ({ field, bytes: jsonBytes(field) + jsonBytes(call[field]) }))
+    .toSorted((left, right) => right.bytes - left.bytes)
+  let left = excess
+  return sized.flatMap(({ bytes, field }) => {
+    if (left <= 0) return []
+    left -= bytes
+    return [field]
+  })
+}
+
+/** What identifies the call and is a text, cut; anything else that is there goes. */
+const identified = (call: ToolCall): ToolCall =>
+  Object.fromEntries(
+    Object.entries(call).flatMap(([field, value]) => {
+      if (!identifying.has(field)) return [[field, value]]
+      const bytes = field === "title" ? seatLimits.toolTitleBytes : seatLimits.nameBytes
+      return typeof value === "string" ? [[field, headBytes(value, bytes)]] : []
+    })
+  )
+
+const shortOption = ({ kind, name, optionId }: SeatOption): SeatOption => ({
+  optionId: codePoints(optionId) > seatLimits.optionIdCharacters ? digestOf(optionId) : optionId,
+  name: headCodePoints(name, seatLimits.optionIdCharacters),
+  kind: headBytes(kind, seatLimits.nameBytes)
+})
+
+/** The options of a body that is too large by them: in their order, as many as decide anything. */
+const shortOptions = (options: ReadonlyArray<SeatOption>): Submit["offered"] => {
+  const seen = new Set<string>()
+  return options.flatMap((own, at) => {
+    const first = !seen.has(own.kind) && /^(?:allow|reject)_(?:once|always)$/u.test(own.kind)
+    seen.add(own.kind)
+    return at < mostOptions || first ? [{ sent: shortOption(own), own }] : []
+  })
+}
+
+export const submitBody = (parts: SubmitParts): Submit => {
+  const { names, options, toolCall, ...rest } = parts
   const { runtime: _, ...seat } = names
-  const bodyOf = (call: ToolCall): PermissionSubmit => ({ ...seat, ...rest, toolCall: call })
+  let offered: Submit["offered"] = options.map((own) => ({ sent: own, own }))
+  const bodyOf = (call: ToolCall): PermissionSubmit => ({
+    ...seat,
+    ...rest,
+    toolCall: call,
+    options: offered.map(({ sent }) => sent)
+  })
   // What no program can walk through is left out like what is too large: the request is still asked.
-  const cut = Object.keys(toolCall).filter((field) => nestsDeeper(toolCall[field], seatLimits.toolCallDepth))
-  let call = cut.length === 0 ? toolCall : marked(cut.reduce(without, toolCall), cut)
-  if (!permissionSubmit.is(bodyOf(call))) return undefined
-
-  const sizeOf = (call: ToolCall): number => utf8Length(JSON.stringify(permissionSubmit.encode(bodyOf(call))))
-  let size = sizeOf(call)
+  let cut: ReadonlyArray<string> = Object.keys(toolCall).filter((field) =>
+    nestsDeeper(toolCall[field], seatLimits.toolCallDepth)
+  )
+  let call = cut.length === 0 ? toolCall : marked(without(toolCall, cut), cut)
+  let size = jsonBytes(bodyOf(call))
+  const leaveOut = (fields: ReadonlyArray<string>): void => {
+    cut = [...cut, ...fields]
+    call = marked(without(call, fields), cut)
+    size = jsonBytes(bodyOf(call))
+  }
   for (const field of spare) {
-    if (size <= bodyBytes || !(field in call)) continue
-    cut.push(field)
-    call = marked(without(call, field), cut)
-    size = sizeOf(call)
+    if (size > bodyBytes && field in call) leaveOut([field])
   }
   const title = call["title"]
   if (size > bodyBytes && typeof title === "string" && utf8Length(title) > seatLimits.toolTitleBytes) {
-    cut.push("title")
+    cut = [...cut, "title"]
     call = marked({ ...call, title: headBytes(title, seatLimits.toolTitleBytes) }, cut)
+    size = jsonBytes(bodyOf(call))
   }
-  return permissionSubmit.encode(bodyOf(call))
+  if (size > bodyBytes && jsonBytes(options) > optionsBytes) {
+    offered = shortOptions(options)
+    size = jsonBytes(bodyOf(call))
+  }
+  if (size > bodyBytes) leaveOut(largest(call, size - bodyBytes))
+  if (size > bodyBytes) call = identified(call)
+  return { body: permissionSubmit.encode(bodyOf(call)), offered }
 }

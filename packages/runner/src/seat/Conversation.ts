@@ -11,7 +11,7 @@ import { readUpdate, sessionOf, type Update } from "../agent/Updates.ts"
 import type { PermissionPath } from "../permission/PermissionPath.ts"
 import { describePrompt, type InputEvent } from "../terminal/Block.ts"
 import type { Pane } from "../terminal/Pane.ts"
-import { foreignPiece } from "../terminal/PaneText.ts"
+import { foreignPiece, wholeCharacters } from "../terminal/PaneText.ts"
 import { clockTime, mirrored, toolLine } from "./PaneLines.ts"
 import type { PromptQueue } from "./PromptQueue.ts"
 
@@ -206,7 +206,7 @@ export const makeConversation = (options: {
         }
       } else if (result.failure._tag === "AgentRefused") {
         const { code, message } = result.failure
-        pane.line(`error > the prompt failed: ${foreignPiece(message)} (${code})`)
+        pane.line(`error > the prompt failed: ${foreignPiece(message, wholeCharacters)} (${code})`)
         reporter.failed()
       }
       pane.line(`turn > ${current.id} ended: ${foreignPiece(reason)}`)

@@ -1,7 +1,7 @@
 /** The wording of what a seat tells in its pane. Pure. */
 import { headBytes, utf8Length } from "@tackroom/protocol/text"
 import type { ChildExit } from "@tackroom/sdk/process"
-import { foreignPiece, foreignText } from "../terminal/PaneText.ts"
+import { foreignPiece, foreignText, wholeCharacters } from "../terminal/PaneText.ts"
 
 const mirrorBytes = 16_384
 const stderrLines = 20
@@ -30,7 +30,7 @@ export const stderrText = (text: string): ReadonlyArray<string> =>
     .split("\n")
     .filter((line) => line.trim() !== "")
     .slice(-stderrLines)
-    .map((line) => `stderr > ${foreignPiece(line)}`)
+    .map((line) => `stderr > ${foreignPiece(line, wholeCharacters)}`)
 
 export const badLine = (bytes: number, sample: string): string =>
   `error > the agent wrote a line that is no message (${bytes} bytes): ${foreignPiece(sample).slice(0, sampleCharacters)}`

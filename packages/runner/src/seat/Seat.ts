@@ -18,7 +18,7 @@ import { type EndpointSource, type EnvironmentView, findEndpoint, hasRig } from 
 import { makeRigClient } from "../rig/RigClient.ts"
 import { describePrompt } from "../terminal/Block.ts"
 import { makePane, type Pane, type PaneRedaction, type PaneSink } from "../terminal/Pane.ts"
-import { foreignPiece } from "../terminal/PaneText.ts"
+import { foreignPiece, wholeCharacters } from "../terminal/PaneText.ts"
 import type { SeatSignals } from "../terminal/Signals.ts"
 import type { SeatTerminal } from "../terminal/Terminal.ts"
 import { type Conversation, makeConversation } from "./Conversation.ts"
@@ -181,7 +181,7 @@ const sit = (surroundings: Surroundings): Effect.Effect<number, never, Scope.Sco
 
     let complaints = 0
     surroundings.onComplaint((text) => {
-      if (++complaints <= shownComplaints) pane.line(`error > ${foreignPiece(text)}`)
+      if (++complaints <= shownComplaints) pane.line(`error > ${foreignPiece(text, wholeCharacters)}`)
     })
 
     /** A fault of this program ends the seat. Its cause may hold anything, so nobody is shown it. */

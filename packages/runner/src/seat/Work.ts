@@ -11,7 +11,7 @@ import type { SeatConfiguration } from "../command/Configuration.ts"
 import type { Recorder } from "../launch/Recorder.ts"
 import type { PermissionPath } from "../permission/PermissionPath.ts"
 import type { Pane } from "../terminal/Pane.ts"
-import { foreignPiece } from "../terminal/PaneText.ts"
+import { foreignPiece, wholeCharacters } from "../terminal/PaneText.ts"
 import type { Conversation } from "./Conversation.ts"
 import { type Ending, type NotOpened, notOpened } from "./Ending.ts"
 import { badLine } from "./PaneLines.ts"
@@ -43,7 +43,9 @@ export const giveUp = (
 ): Effect.Effect<number> =>
   Effect.map(recorder.notOpened(outcome, agent), () => {
     const { code, words } = notOpened[outcome._tag]
-    pane.line(`error > ${words}: ${foreignPiece(outcome._tag === "Other" ? outcome.nativeRef : outcome.why)}`)
+    pane.line(
+      `error > ${words}: ${foreignPiece(outcome._tag === "Other" ? outcome.nativeRef : outcome.why, wholeCharacters)}`
+    )
     reporter.failed()
     return code
   })
@@ -114,7 +116,7 @@ export const work = (
     }
     named(outcome.nativeRef)
     yield* recorder.opened(outcome.nativeRef, info)
-    pane.line(`seat > ${outcome.resumed ? "resumed" : "ready"}: ${foreignPiece(outcome.nativeRef)}`)
+    pane.line(`seat > ${outcome.resumed ? "resumed" : "ready"}: ${foreignPiece(outcome.nativeRef, wholeCharacters)}`)
     reporter.opened(prompts.size() > 0)
     return yield* conversation.open({ connection, methods: agentMethods, sessionId: outcome.nativeRef })
   })

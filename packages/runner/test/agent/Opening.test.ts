@@ -95,6 +95,7 @@ describe("a new conversation", () => {
         { initialize: "gone" },
         { ...fine, "session/new": { code: -32000 } },
         { ...fine, "session/new": { result: { sessionId: "" } } },
+        { ...fine, "session/new": { result: { sessionId: "c".repeat(1_025) } } },
         { ...fine, "session/new": { result: {} } }
       ]
       for (const script of scripts) {

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { permissionSubmit, seatLimits } from "@tackroom/protocol/seat"
+import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
+import { makeRequestIds } from "../../src/permission/RequestIds.ts"
 import { makePermissionPath, type Outcome, type PermissionRequest } from "../../src/permission/PermissionPath.ts"
 import type { Released } from "../../src/activity/Reporter.ts"
 import { type Exchange, makeFakeRig } from "../support/FakeRig.ts"
@@ -269,11 +271,11 @@ describe("the body of a submit", () => {
   it.effect("holds the request as it was made [SEAT-161]", () =>
     Effect.gen(function* () {
       const { ask, rig } = yield* make()
-      for (const id of [7, "7", null, "ü/1"]) ask({ id })
+      for (const id of [7, "8", null, "ü/1"]) ask({ id })
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(
         rig.exchanges.map(({ body }) => body["requestId"]),
-        [7, "7", null, "ü/1"]
+        [7, "8", null, "ü/1"]
       )
       assert.deepStrictEqual(rig.exchanges[0]?.body, {
         sessionName: "dev-builder@mill",
@@ -333,6 +335,136 @@ describe("the body of a submit", () => {
       })
       assert.include(lines, "permission > waiting in the rig: ask_A")
     })
+  )
+})
+
+/** A rig with a seat set to refusal that keeps the contract's limits and tells requests by their ids (W2, W5). */
+const denying = (): ((exchange: Exchange) => void) => {
+  const seen = new Map<string, unknown>()
+  return (exchange) => {
+    const { body } = exchange
+    const id = String(body["requestId"])
+    const earlier = seen.get(id)
+    if (!seen.has(id)) seen.set(id, body["turnId"])
+    if (Buffer.byteLength(JSON.stringify(exchange.request.body)) > seatLimits.permissionBodyBytes) {
+      exchange.answer(413, { code: "body_too_large" })
+    } else if (!permissionSubmit.is(body)) exchange.answer(400, { code: "invalid_field" })
+    else if (earlier !== undefined && earlier !== body["turnId"]) exchange.answer(409, { code: "duplicate_request" })
+    else exchange.answer(409, { code: "denied_by_seat" })
+  }
+}
+
+describe("a request that its agent makes hard to ask about", () => {
+  const huge = "x".repeat(5 << 20)
+  const hostile: Readonly<Record<string, Partial<PermissionRequest>>> = {
+    "a huge _meta": { toolCall: { ...toolCall, _meta: { huge } } },
+    "huge locations": { toolCall: { ...toolCall, locations: [{ path: huge }] } },
+    "a huge toolCallId": { toolCall: { ...toolCall, toolCallId: huge } },
+    "a huge title": { toolCall: { ...toolCall, title: huge } },
+    "a huge title of no text": { toolCall: { ...toolCall, title: [huge] as never } },
+    "a huge name of a field": { toolCall: { ...toolCall, [huge]: 1 } },
+    "many fields": {
+      toolCall: {
+        ...toolCall,
+        ...Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`${"f".repeat(220)}${at}`, at]))
+      }
+    },
+    "a huge name of an option": { options: [{ ...allow, name: huge }, reject] },
+    "a huge id of an option": { options: [{ ...allow, optionId: huge }, reject] },
+    "a huge kind of an option": { options: [allow, { ...reject, kind: huge }] },
+    "many options": { options: Array.from({ length: 60_000 }, (_, at) => ({ ...allow, optionId: `allow ${at}` })) },
+    "a long id": { id: "i".repeat(257) },
+    "an id that no store keeps": { id: "\ud800" },
+    "an id beyond all numbers": { id: Number.POSITIVE_INFINITY },
+    "an id that is no id": { id: { id: 7 } }
+  }
+  for (const [what, request] of Object.entries(hostile)) {
+    it.effect(`by ${what} is still refused by a seat that denies [SEAT-161, SEAT-Q5]`, () =>
+      Effect.gen(function* () {
+        const { ask, lines, rig, tick } = yield* make()
+        rig.respond = denying()
+        const { answers } = ask(request)
+        yield* tick
+        assert.deepStrictEqual(answers, [cancelled])
+        assert.isTrue(lines.every((line) => line.length < 5_000))
+        // What identifies the call is still told.
+        const told = rig.exchanges[0]?.body["toolCall"] as Readonly<Record<string, unknown>>
+        assert.strictEqual(told["kind"], "edit")
+      })
+    )
+  }
+
+  it.effect("by an id of an earlier turn, or of this one, is asked about anew [SEAT-Q5, SEAT-172]", () =>
+    Effect.gen(function* () {
+      const { ask, path, rig, tick } = yield* make()
+      rig.respond = denying()
+      const all = [ask({ id: 7 }), ask({ id: "7" })]
+      yield* tick
+      yield* path.turnEnded
+      path.turnStarted("5")
+      all.push(ask({ id: 7 }), ask({ id: "7#2" }))
+      yield* tick
+      assert.deepStrictEqual(
+        all.map(({ answers }) => answers),
+        all.map(() => [cancelled])
+      )
+      const ids = rig.exchanges.map(({ body }) => body["requestId"])
+      assert.deepStrictEqual([ids[0], ids[1], new Set(ids.map(String)).size], [7, "7#2", 4])
+    })
+  )
+
+  it.effect("by a huge id of an option gets that option when a person picks it [SEAT-161, SEAT-Q3]", () =>
+    Effect.gen(function* () {
+      const { ask, rig, tick } = yield* make()
+      rig.respond = (exchange) => {
+        if (exchange.request.method === "POST") return opensAsk(exchange)
+        const sent = rig.exchanges[0]?.body["options"] as ReadonlyArray<{ readonly optionId: string }> | undefined
+        exchange.answer(200, { state: "answered", optionId: sent?.[1]?.optionId })
+      }
+      const { answers } = ask({ options: [allow, { ...reject, optionId: huge }] })
+      yield* tick
+      assert.isTrue(answers.length === 1 && answers[0]?._tag === "Selected" && answers[0].optionId === huge)
+    })
+  )
+
+  it.effect("by a thousand others is asked about when its turn comes [SEAT-160, SEAT-169]", () =>
+    Effect.gen(function* () {
+      const { ask, path, rig, tick } = yield* make()
+      const all = Array.from({ length: 1_000 }, (_, id) => ask({ id }))
+      yield* tick
+      assert.strictEqual(rig.exchanges.length, 16)
+      rig.exchanges[3]?.answer(409, { code: "denied_by_seat" })
+      yield* tick
+      assert.strictEqual(rig.exchanges.length, 17)
+      yield* path.turnEnded
+      assert.isTrue(all.every(({ answers }) => answers.length === 1 && answers[0]?._tag === "Cancelled"))
+      for (const { answer } of rig.exchanges) answer(409, { code: "denied_by_seat" })
+      yield* tick
+      assert.strictEqual(rig.exchanges.length, 17, "nothing is asked for a turn that is over")
+    })
+  )
+
+  it.effect.prop(
+    "and by whatever ids it uses, none is told twice [SEAT-172]",
+    [
+      Schema.Array(
+        Schema.Union([
+          Schema.Literals([7, "7", "7#2", "7#3", "null", "\ud800", "\udc00"]),
+          Schema.Null,
+          Schema.Number,
+          Schema.String,
+          Schema.String.check(Schema.isMinLength(250), Schema.isMaxLength(300))
+        ])
+      )
+    ],
+    ([ids]) =>
+      Effect.sync(() => {
+        const idOf = makeRequestIds()
+        const given = ids.map(idOf)
+        assert.strictEqual(new Set(given.map(String)).size, ids.length)
+        for (const one of given) assert.isTrue(typeof one !== "string" || Buffer.byteLength(one) <= 256)
+      }),
+    { arbitrary: { runs: 50, size: 40 } }
   )
 })
 

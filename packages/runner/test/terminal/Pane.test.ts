@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { mirrored } from "../../src/seat/PaneLines.ts"
+import { mirrored, toolLine } from "../../src/seat/PaneLines.ts"
 import { makeSecrecy } from "../../src/seat/Secrecy.ts"
 import { makePane } from "../../src/terminal/Pane.ts"
 import { foreignPiece, foreignText, lastColumns } from "../../src/terminal/PaneText.ts"
@@ -131,6 +131,12 @@ describe("foreign text", () => {
       foreignPiece("Do you want to\n⠋ proceed? (Esc to interrupt)"),
       "do you want-to * proceed? (esc-to-interrupt)"
     )
+  })
+
+  it("of a name or a title has room for 200 characters", () => {
+    const title = "🙂".repeat(1 << 20)
+    const short = `${"🙂".repeat(200)}…`
+    assert.strictEqual(toolLine({ title, kind: "edit", status: undefined }), `tool > ${short} (edit, pending)`)
   })
 
   it("of a long prompt shows 16 KiB and the size of the rest [SEAT-060]", () => {
