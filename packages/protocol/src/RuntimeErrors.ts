@@ -14,9 +14,10 @@
  *
  * @since 0.1.0
  */
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { PermissionResolution, QuestionResolution, WithdrawalReason } from "./events/Interaction.ts"
 import { QueueList, SessionPhase } from "./events/Session.ts"
+import { constant, defaulting, makeErrorClass, messageField } from "./internal/ErrorClass.ts"
 import { lazyClass, lazySchema } from "./internal/Lazy.ts"
 
 const text = Schema.String
@@ -29,7 +30,7 @@ interface Row<Fields extends Schema.Struct.Fields> {
   readonly message: (error: Schema.Struct.Type<Fields>) => string
 }
 
-/** Makes the class of one row. The default message is filled in before the constructor checks the fields. */
+/** Makes the class of one row. */
 const define =
   <Self>() =>
   <const Tag extends string, const Code extends string, const Fields extends Schema.Struct.Fields>(
@@ -37,29 +38,20 @@ const define =
     code: Code,
     row: Row<Fields>
   ) =>
-    lazyClass(() => {
-      const fields = {
-        code: Schema.Literal(code).pipe(Schema.withConstructorDefault(Effect.succeed(code))),
-        message: text.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
-        retryable: Schema.Boolean.pipe(Schema.withConstructorDefault(Effect.succeed(row.retryable ?? false))),
-        status: Schema.Literal(row.status).pipe(Schema.withConstructorDefault(Effect.succeed(row.status))),
-        ...row.fields
-      }
-      const Base = Schema.TaggedError<Self>(`Runtime${tag}Error`)(tag, fields, { httpApiStatus: row.status } as never)
-      type Props = Partial<Record<string, unknown>>
-      class WithMessage extends (Base as unknown as new (props: Props, options?: unknown) => object) {
-        constructor(props: Props = {}, options?: unknown) {
-          super(
-            props["message"] === undefined
-              ? { ...props, message: row.message(props as Schema.Struct.Type<Fields>) }
-              : props,
-            options
-          )
-        }
-      }
-      Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true })
-      return WithMessage as unknown as typeof Base
-    })
+    lazyClass(() =>
+      makeErrorClass<Self>()(tag, {
+        identifier: `Runtime${tag}Error`,
+        fields: {
+          code: constant(code),
+          message: messageField,
+          retryable: defaulting(row.retryable ?? false),
+          status: constant(row.status),
+          ...row.fields
+        },
+        annotations: { httpApiStatus: row.status },
+        message: (props) => row.message(props as Schema.Struct.Type<Fields>)
+      })
+    )
 
 const quote = (value: string | undefined, otherwise: string): string => (value === undefined ? otherwise : `"${value}"`)
 const because = (reason: string | undefined): string => (reason === undefined ? "" : `: ${reason}`)

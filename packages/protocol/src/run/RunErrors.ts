@@ -10,7 +10,8 @@
  * new InvalidState({ reason: "run_active", submissionId: "m-1", message: "a run is active" })
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
+import { constant, makeErrorClass, messageField } from "../internal/ErrorClass.ts"
 import { lazyClass, lazySchema, memoised } from "../internal/Lazy.ts"
 import { int, optional } from "./Bounds.ts"
 import { wireMapper, type WireMapper } from "./internal/WireMapper.ts"
@@ -29,7 +30,7 @@ interface Row<Kind extends string, Fields extends Schema.Struct.Fields> {
 
 const text = Schema.String
 
-/** Makes the class of one row. The default message is filled in before the constructor checks the fields. */
+/** Makes the class of one row. */
 const define =
   <Self>() =>
   <const Tag extends string, const Kind extends string, const Fields extends Schema.Struct.Fields>(
@@ -38,23 +39,13 @@ const define =
   ) =>
     lazyClass(
       () => {
-        const fields = {
-          kind: Schema.Literal(row.kind).pipe(Schema.withConstructorDefault(Effect.succeed(row.kind))),
-          message: text.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
-          ...row.fields
-        }
-        const annotations = { httpApiStatus: row.status, jsonRpcCode: row.code } as never
-        const Base = Schema.TaggedError<Self>(`Run${tag}Error`)(tag, fields, annotations)
-        type Props = Partial<Record<string, unknown>>
-        class WithMessage extends (Base as unknown as new (props: Props, options?: unknown) => object) {
-          constructor(props: Props = {}, options?: unknown) {
-            const message = props["message"] ?? row.message(props as Schema.Struct.Type<Fields>)
-            super({ ...props, message }, options)
-          }
-        }
-        // writable, because provider_unavailable has a field of that name
-        Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true, writable: true })
-        return WithMessage as unknown as typeof Base & { readonly row: Row<Kind, Fields> }
+        const Made = makeErrorClass<Self>()(tag, {
+          identifier: `Run${tag}Error`,
+          fields: { kind: constant(row.kind), message: messageField, ...row.fields },
+          annotations: { httpApiStatus: row.status, jsonRpcCode: row.code },
+          message: (props) => row.message(props as Schema.Struct.Type<Fields>)
+        })
+        return Made as typeof Made & { readonly row: Row<Kind, Fields> }
       },
       { row }
     )

@@ -7,7 +7,8 @@
  *
  * @since 0.1.0
  */
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
+import { constant, makeErrorClass, messageField } from "../internal/ErrorClass.ts"
 import { lazyClass, memoised } from "../internal/Lazy.ts"
 
 interface Row<Code extends string, Fields extends Schema.Struct.Fields> {
@@ -20,7 +21,7 @@ interface Row<Code extends string, Fields extends Schema.Struct.Fields> {
 const text = Schema.String
 const optional = Schema.optionalKey
 
-/** Makes the class of one row. The default message is filled in before the constructor checks the fields. */
+/** Makes the class of one row. */
 const define =
   <Self>() =>
   <const Tag extends string, const Code extends string, const Fields extends Schema.Struct.Fields>(
@@ -29,21 +30,13 @@ const define =
   ) =>
     lazyClass(
       () => {
-        const fields = {
-          code: Schema.Literal(row.code).pipe(Schema.withConstructorDefault(Effect.succeed(row.code))),
-          message: text.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
-          ...row.fields
-        }
-        const Base = Schema.TaggedError<Self>(`Seat${tag}Error`)(tag, fields, { httpApiStatus: row.status } as never)
-        type Props = Partial<Record<string, unknown>>
-        class WithMessage extends (Base as unknown as new (props: Props, options?: unknown) => object) {
-          constructor(props: Props = {}, options?: unknown) {
-            const message = props["message"] ?? row.message(props as Schema.Struct.Type<Fields>)
-            super({ ...props, message }, options)
-          }
-        }
-        Object.defineProperty(WithMessage.prototype, "name", { value: tag, configurable: true, writable: true })
-        return WithMessage as unknown as typeof Base & { readonly row: Row<Code, Fields> }
+        const Made = makeErrorClass<Self>()(tag, {
+          identifier: `Seat${tag}Error`,
+          fields: { code: constant(row.code), message: messageField, ...row.fields },
+          annotations: { httpApiStatus: row.status },
+          message: (props) => row.message(props as Schema.Struct.Type<Fields>)
+        })
+        return Made as typeof Made & { readonly row: Row<Code, Fields> }
       },
       { row }
     )
