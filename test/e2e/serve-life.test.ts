@@ -1,7 +1,7 @@
 /** Serve mode over the real program: how it starts and ends, crashes and resumes, and what a bad driver does to it. */
 import { assert, describe, it } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { readStored } from "./support/Journal.ts"
 import { makeLab, residentMiB, type Lab } from "./support/Lab.ts"
@@ -178,6 +178,22 @@ describe("the durable session", () => {
     const result = await driver.result("1")
     assert.deepInclude(result, { status: "failed", committed: false, cancelled: false })
     assert.deepInclude(result.errors[0], { code: "unknown", class: "session" })
+    assert.notProperty(result, "cursor")
+    assert.strictEqual((await driver.host.closed).code, 1)
+    assert.strictEqual(driver.lines.at(-1), result)
+  })
+
+  it("a store that takes no commit any more ends its run without one and the process with 1 [SRV-305]", async () => {
+    const lab = agentLab([[call("shell.run", { command: "while echo .; do sleep 0.1; done" })]])
+    const driver = startServe(lab)
+    await driver.ready()
+    await untilAsked(driver, "1")
+    driver.op({ op: "answer", run_id: "1", answers: ["yes"] })
+    await driver.notify("1", "tool_running")
+    renameSync(join(lab.stateDir, "agent-runtime.db"), join(lab.root, "elsewhere.db"))
+    const result = await driver.result("1")
+    assert.deepInclude(result, { status: "failed", committed: false, cancelled: false })
+    assert.deepInclude(result.errors[0], { code: "unknown", runtime_code: "store_unavailable" })
     assert.notProperty(result, "cursor")
     assert.strictEqual((await driver.host.closed).code, 1)
     assert.strictEqual(driver.lines.at(-1), result)

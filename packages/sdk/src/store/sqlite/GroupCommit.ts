@@ -7,7 +7,7 @@
  * batch pays nothing for it. A call's program may therefore run more than once.
  *
  * A file that was removed or replaced while it is open takes no more commits: SQLite would go on writing where nobody can
- * find it again (RUN-064).
+ * find it again (RUN-064). Nobody waits for it to come back, since it hardly ever does; if it does, commits go on.
  *
  * The write lock is waited for inside SQLite for a moment only, then tried again later without blocking (STO-043).
  */
@@ -72,7 +72,7 @@ export const makeGroupCommit = (options: {
 
   const begin = (): void => {
     if (!options.isInPlace())
-      throw new StoreUnavailable({ reason: "its file was removed or replaced while it was open" })
+      throw new StoreUnavailable({ reason: "its file was removed or replaced while it was open", retryable: false })
     beginImmediate.run()
   }
 
