@@ -6,7 +6,7 @@ import { SessionGone, SessionNotFound } from "@tackroom/protocol"
 import { Effect } from "effect"
 import { encodePayload, storedEvent, type EventRecord } from "./EventText.ts"
 import { outranks, projectEvent, titleText, type RowChange, type TurnContext } from "./Projection.ts"
-import type { EventRow } from "./Rows.ts"
+import type { EventRow, PartRow } from "./Rows.ts"
 import type { NewEntry, SessionPatch, StoreFailure } from "./RuntimeStore.ts"
 import type { SessionHead, StoreTx } from "./StoreTx.ts"
 import type { StoredSession } from "./Tables.ts"
@@ -21,7 +21,11 @@ export interface Work {
   patch: { -readonly [Column in keyof StoredSession]?: StoredSession[Column] }
   row: StoredSession | undefined
   readonly turns: Map<string, TurnContext | undefined>
+  /** Parts and messages that are known to be there, since this call met them. */
   readonly open: Set<string>
+  readonly messages: Set<string>
+  /** Parts of this call whose text is not complete: their rows are made once, with their text or at the end. */
+  readonly opening: Map<string, PartRow>
   readonly events: Array<EventRow>
   touched: boolean
 }
@@ -32,6 +36,8 @@ const makeWork = (head: SessionHead): Work => ({
   row: undefined,
   turns: new Map(),
   open: new Set(),
+  messages: new Set(),
+  opening: new Map(),
   events: [],
   touched: false
 })
@@ -72,18 +78,29 @@ export const patchSession = (work: Work, patch: SessionPatch | Partial<StoredSes
   work.touched = true
 }
 
-const messageMissing = (work: Work, tx: StoreTx, event: EventRow, id: string) =>
-  tx.insertIfAbsent("message", {
-    sessionId: work.id,
-    id,
-    ordinal: event.seq,
-    role: "assistant",
-    turnId: event.turnId ?? event.afterTurn,
-    parentId: null,
-    info: {},
-    createdAt: event.at,
-    completedAt: null
-  })
+/** Makes the message of a part that is not there. */
+const messageOf = (tx: StoreTx, work: Work, event: EventRow, id: string): Effect.Effect<void, StoreFailure> => {
+  if (work.messages.has(id)) return Effect.void
+  work.messages.add(id)
+  return Effect.asVoid(
+    tx.insertIfAbsent("message", {
+      sessionId: work.id,
+      id,
+      ordinal: event.seq,
+      role: "assistant",
+      turnId: event.turnId ?? event.afterTurn,
+      parentId: null,
+      info: {},
+      createdAt: event.at,
+      completedAt: null
+    })
+  )
+}
+
+const writeOpening = Effect.fnUntraced(function* (tx: StoreTx, work: Work) {
+  for (const row of work.opening.values()) yield* tx.insertIfAbsent("part", row)
+  work.opening.clear()
+})
 
 /** Marks the text of withdrawn responses: the text parts made between the begin of a response and that of the next. */
 const retract = Effect.fnUntraced(function* (
@@ -131,6 +148,7 @@ const applyChange = Effect.fnUntraced(function* (tx: StoreTx, work: Work, event:
       return
     }
     case "Message":
+      work.messages.add(change.id)
       yield* tx.insertIfAbsent("message", {
         sessionId: work.id,
         id: change.id,
@@ -154,8 +172,9 @@ const applyChange = Effect.fnUntraced(function* (tx: StoreTx, work: Work, event:
       return
     }
     case "OpenPart": {
-      work.open.add(openKey(change.messageId, change.id))
-      const isNew = yield* tx.insertIfAbsent("part", {
+      const partKey = openKey(change.messageId, change.id)
+      work.open.add(partKey)
+      work.opening.set(partKey, {
         sessionId: work.id,
         messageId: change.messageId,
         id: change.id,
@@ -164,15 +183,23 @@ const applyChange = Effect.fnUntraced(function* (tx: StoreTx, work: Work, event:
         data: null,
         openFromSeq: event.seq
       })
-      if (isNew) yield* messageMissing(work, tx, event, change.messageId)
-      return
+      return yield* messageOf(tx, work, event, change.messageId)
     }
     case "Part": {
       const key = { sessionId: work.id, messageId: change.messageId, id: change.id }
+      const partKey = openKey(change.messageId, change.id)
+      const opening = work.opening.get(partKey)
+      if (opening !== undefined) {
+        // Most parts of a busy turn begin and end in one call, and are new: one statement makes such a part.
+        work.opening.delete(partKey)
+        const whole = change.update(undefined)
+        const row = whole === undefined ? opening : { ...opening, type: whole.type, data: whole, openFromSeq: null }
+        if (yield* tx.insertIfAbsent("part", row)) return
+      }
       const before = yield* tx.get("part", key)
       const data = change.update(before?.data ?? undefined)
       if (data === undefined) return
-      if (before === undefined) yield* messageMissing(work, tx, event, change.messageId)
+      if (before === undefined) yield* messageOf(tx, work, event, change.messageId)
       yield* tx.put("part", {
         ...key,
         ordinal: before?.ordinal ?? change.ordinal ?? event.seq,
@@ -183,6 +210,7 @@ const applyChange = Effect.fnUntraced(function* (tx: StoreTx, work: Work, event:
       return
     }
     case "Retract":
+      yield* writeOpening(tx, work)
       return yield* retract(tx, work, change)
     case "Todos": {
       const stored = yield* tx.scan("todo", { where: { sessionId: work.id }, order: "ordinal" })
@@ -252,6 +280,7 @@ export const applyEvents = Effect.fnUntraced(function* (tx: StoreTx, work: Work,
     const turn = turnless.has(event.type) ? undefined : yield* turnContext(tx, work, event)
     for (const change of projectEvent(event, turn)) yield* applyChange(tx, work, event, change)
   }
+  yield* writeOpening(tx, work)
 })
 
 /**

@@ -151,6 +151,36 @@ export const readCases = [
     })
   ),
 
+  testCase(["RT-207"], "parts that one append brings whole stand in the order in which they began", ({ store }) =>
+    Effect.gen(function* () {
+      yield* createSession(store, "ses_a")
+      const turn = yield* startTurn(store, "ses_a")
+      const end = (partId: string) =>
+        entry(
+          { type: "text-end", messageId: turn.assistantId, partId, channel: "text", text: `all of ${partId}` },
+          turn.turnId
+        )
+      const inTurn = (text: string, partId: string) => delta(turn, text, partId)
+      yield* store.append("ses_a", turn.fence, [inTurn("0", "before")])
+      yield* store.append("ses_a", turn.fence, [
+        inTurn("1", "first"),
+        inTurn("2", "second"),
+        end("second"),
+        end("first"),
+        inTurn("3", "before"),
+        end("before"),
+        inTurn("4", "open")
+      ])
+      const [message] = yield* store.messages("ses_a", { limit: 1 })
+      yield* same(
+        "parts",
+        message?.parts.map(({ data }) => (data?.type === "text" ? data.text : undefined)),
+        ["all of before", "all of first", "all of second", "4"]
+      )
+      yield* rebuilds(store, "ses_a")
+    })
+  ),
+
   testCase(["STO-005", "RT-172"], "every kind of event rebuilds the rows it made", ({ clock, store }) =>
     Effect.gen(function* () {
       yield* createSession(store, "ses_a")
