@@ -28,6 +28,8 @@ export type LogFailure = SessionTurnFenceStale | SessionNotFound | SessionGone |
 export const backlogLimit = 4 * 1024 * 1024
 const batchEntries = 500
 const batchBytes = 2 * 1024 * 1024
+/** How long events that come one after the other without a pause are gathered for one commit. */
+const gatherMs = 10
 /** How long a store that cannot write is tried again while a turn runs (STO-066). */
 const patienceMs = 30_000
 
@@ -122,6 +124,8 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
   const wake = Latch.makeUnsafe(false)
   let pending: Array<Pending> = []
   let bytes = 0
+  /** Something pending has waited for its period of the flush clock, and waits no more (RT-202). */
+  let isDue = false
   let closed = false
   let sealed = false
 
@@ -149,7 +153,9 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
     dueAt: () => coalescer.dueAt,
     tick: () => {
       const row = coalescer.flush()
-      if (row !== undefined) push(row)
+      if (row === undefined) return
+      push(row)
+      isDue = true
     }
   }
 
@@ -232,6 +238,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
     const batch = pending.slice(0, count)
     pending = pending.slice(count)
     bytes -= size
+    isDue &&= pending.length > 0
     return batch
   }
 
@@ -298,11 +305,15 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
       return attempt(50)
     })
 
-  const appendPending: Effect.Effect<void, LogFailure> = Effect.suspend(() => {
-    if (sealed || pending.length === 0) return Effect.void
-    const once = Effect.suspend(() => (sealed || pending.length === 0 ? Effect.void : appendSome))
-    return Effect.flatMap(patient<unknown, LogFailure>(once), () => appendPending)
-  })
+  const hasPending = (): boolean => !sealed && pending.length > 0
+
+  const appendNext: Effect.Effect<unknown, LogFailure> = patient(
+    Effect.suspend((): Effect.Effect<unknown, LogFailure> => (hasPending() ? appendSome : Effect.void))
+  )
+
+  const appendPending: Effect.Effect<void, LogFailure> = Effect.suspend(() =>
+    hasPending() ? Effect.flatMap(appendNext, () => appendPending) : Effect.void
+  )
 
   const flush = Effect.suspend(() => {
     pushRows(coalescer.close())
@@ -331,11 +342,28 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
       })
     )
 
+  const mayGrow = (seen: number): boolean => !isDue && pending.length > seen && pending.length < batchEntries
+
+  /** A burst is one commit, not one for each turn of the loop; a single event waits for one turn. */
+  const gathered = Effect.gen(function* () {
+    const until = minting.now() + gatherMs
+    let seen = 0
+    while (mayGrow(seen) && minting.now() < until) {
+      seen = pending.length
+      // Twice: what is handed from fiber to fiber arrives every other turn.
+      yield* Effect.yieldNow
+      yield* Effect.yieldNow
+    }
+  })
+
   const run: Effect.Effect<never, LogFailure> = Effect.gen(function* () {
     while (true) {
       yield* wake.await
       wake.closeUnsafe()
-      yield* lock.withPermit(appendPending)
+      while (hasPending()) {
+        yield* gathered
+        yield* lock.withPermit(appendNext)
+      }
     }
   })
 

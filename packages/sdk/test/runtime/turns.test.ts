@@ -3,6 +3,7 @@ import { TestClock } from "effect/testing"
 import { Cause, Deferred, Effect, Exit } from "effect"
 import { Events, Sessions, Turns } from "../../src/effect.ts"
 import { create, failing, gate, journal, outcome, programmable, start, stores, types, until, within } from "./Kit.ts"
+import type { RuntimeStore } from "../../src/store/RuntimeStore.ts"
 import { text } from "./Programmable.ts"
 
 for (const kind of stores) {
@@ -314,6 +315,44 @@ for (const kind of stores) {
             yield* held.release
             yield* outcome(session.id, "m")
           })
+      )
+    })
+
+    it.live("events that come without a pause share commits", () => {
+      const parts = 200
+      let appends = 0
+      const counted = {
+        ...kind,
+        make: (root: string): RuntimeStore => {
+          const store = kind.make(root)
+          return {
+            ...store,
+            append: (...call: Parameters<RuntimeStore["append"]>) => {
+              appends += 1
+              return store.append(...call)
+            }
+          } as RuntimeStore
+        }
+      }
+      const driver = programmable({
+        turn: (s) =>
+          Effect.gen(function* () {
+            for (let n = 0; n < parts; n++) {
+              yield* s.emit(text(s.input, "word", `p${n}`))
+              yield* Effect.yieldNow
+            }
+            yield* s.emit(s.finish())
+          })
+      })
+      return within(counted, driver, ({ root }) =>
+        Effect.gen(function* () {
+          const session = yield* create(root)
+          yield* start(session.id, "m")
+          yield* outcome(session.id, "m")
+          const ends = (yield* journal(session.id)).filter((event) => event.payload.type === "text-end")
+          assert.strictEqual(ends.length, parts)
+          assert.isBelow(appends, parts / 4)
+        })
       )
     })
 
