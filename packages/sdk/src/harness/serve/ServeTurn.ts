@@ -11,7 +11,9 @@ import { makeFrames } from "../Frames.ts"
 import type { HarnessContext, TurnInput } from "../Harness.ts"
 import type { TurnOutput } from "../TurnFibers.ts"
 import { makeServeAsks } from "./ServeAsks.ts"
-import { endOfResult, newRun, translateLine, type RunProgress } from "./ServeLines.ts"
+import { endOfResult } from "./ResultLines.ts"
+import { newRun, type RunProgress } from "./RunProgress.ts"
+import { translateLine } from "./ServeLines.ts"
 import type { RunItem, ServeProcess } from "./ServeProcess.ts"
 
 /** A turn that runs, as its cancel sees it. */
