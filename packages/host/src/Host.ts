@@ -35,6 +35,7 @@ import * as Agents from "./catalog/Agents.ts"
 import * as Catalog from "./catalog/Catalog.ts"
 import * as Providers from "./catalog/Providers.ts"
 import { harnessFactory, hasHarness, isNative } from "./harnesses/Harnesses.ts"
+import * as SessionServers from "./mcp/SessionServers.ts"
 import * as Handlers from "./methods/Handlers.ts"
 import { Models, warm } from "./models/Models.ts"
 import { executeTool, streamModel } from "./native/Adapters.ts"
@@ -52,7 +53,7 @@ import * as Runs from "./runs/Runs.ts"
 import * as Sessions from "./runs/Sessions.ts"
 import type { Configuration } from "./state/Configuration.ts"
 import * as StateDirectory from "./state/StateDirectory.ts"
-import { makeTools, type Tool, type ToolsService } from "./tools/Tools.ts"
+import { bindingText, makeTools, type Tool, type ToolsService } from "./tools/Tools.ts"
 import { ToolRunner } from "./tools/ToolRunner.ts"
 
 export interface HostOptions {
@@ -87,6 +88,8 @@ export interface Host {
   readonly sessions: Sessions.Sessions
   readonly runs: Runs.Runs
   readonly offers: Offers.Offers
+  /** The MCP servers that sessions brought along. */
+  readonly servers: SessionServers.SessionServers
   /** Lets recovered turns go on; after `initialize` was answered (RUN-124). */
   readonly initialized: () => void
 }
@@ -213,13 +216,22 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       sessions === undefined ? Effect.die(new Error("the host's sessions are not open yet")) : Effect.succeed(sessions)
     )
     const models = yield* Effect.map(Layer.build(Models.layer), (context) => Context.get(context, Models))
+    const servers = yield* SessionServers.make({
+      owner,
+      version: options.version,
+      withheld: namedVariables(config),
+      redact: (text) => secrets?.text(text) ?? text,
+      isAliasTaken: (alias) => tools.findAlias(alias) !== undefined,
+      isNameTaken: () => false
+    })
     const harness = native({
       store,
       setup: (sessionId) => Effect.flatMap(known, (sessions) => sessions.setup(sessionId)),
       streamModel: streamModel(models.stream, providers, (id) =>
         Effect.flatMap(known, (sessions) => sessions.find(id))
       ),
-      execute: executeTool(runner),
+      execute: executeTool(runner, servers),
+      servers,
       redact
     })
     const services = yield* Layer.build(
@@ -276,6 +288,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       stateDir: state.path,
       toolsOf: toolsOf(tools),
       bindingOf: bindingOf(tools),
+      servers,
       loadScenario: (provider, file) =>
         loadScenario(file, "provider").pipe(
           Effect.mapError(
@@ -291,7 +304,11 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       sessions: made,
       providers,
       changes,
-      aliases: () => (alias) => tools.findAlias(alias)?.qualifiedName ?? alias,
+      aliases: (session) => {
+        const brought = servers.tools(session.sessionId)
+        return (alias) =>
+          (tools.findAlias(alias) ?? brought.find((tool) => tool.alias === alias))?.qualifiedName ?? alias
+      },
       maxEvents: limits.maxEventsMax
     })
     const recovery = Context.get(services, Recovery)
@@ -320,6 +337,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       sessions: made,
       runs,
       offers: Offers.make(runtime),
+      servers,
       initialized: () => {
         providers.onChange(() => void fork(warmUp(providers)))
         fork(warmUp(providers))
@@ -375,12 +393,9 @@ const toolsOf =
   (member: KeptDefinition["member"]): ReadonlyArray<Tool> =>
     [...member.tools, ...internalTools(member)].flatMap((name) => tools.find(name) ?? [])
 
-/** One text for everything that a grant and a session are bound to (AGT-121). */
 const bindingOf =
   (tools: ToolsService) =>
   (qualifiedName: string): string | undefined => {
     const binding = tools.find(qualifiedName)?.binding
-    return binding === undefined
-      ? undefined
-      : [binding.source, binding.version, binding.schemaDigest, binding.category ?? ""].join(" ")
+    return binding === undefined ? undefined : bindingText(binding)
   }

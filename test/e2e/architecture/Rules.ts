@@ -49,6 +49,7 @@ export const holders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "bench/src/"
   ],
   "@lydell/node-pty": ["packages/runner/src/conformance/"],
+  "@modelcontextprotocol/client": ["packages/host/src/mcp/"],
   "@ai-sdk/anthropic": ["packages/host/src/models/"],
   "@ai-sdk/openai": ["packages/host/src/models/"],
   "@ai-sdk/openai-compatible": ["packages/host/src/models/"],
@@ -123,6 +124,7 @@ export const heavyPackages = [
   "@openai/codex-sdk",
   "@opencode-ai/sdk",
   "@earendil-works/pi-coding-agent",
+  "@modelcontextprotocol/client",
   "@modelcontextprotocol/sdk"
 ]
 

@@ -106,7 +106,7 @@ export const acpRules: ReadonlyArray<Requirement> = [
   { id: "ACP-216", title: "servers of a kind that is not taken are refused" },
   { id: "ACP-217", title: "a slow server does not fail the session", open: servers },
   { id: "ACP-218", title: "secrets of servers stay in memory", open: servers },
-  { id: "ACP-219", title: "tools of such servers need approval", open: servers },
+  { id: "ACP-219", title: "tools of such servers need approval" },
   // 12.10 Errors
   { id: "ACP-240", title: "errors hold no secret, stack or content" },
   { id: "ACP-241", title: "a committed turn survives a crash and is replayed" },

@@ -34,7 +34,7 @@ export const agentRules: ReadonlyArray<Requirement> = [
   {
     id: "AGT-036",
     title: "results of MCP and applications are rendered for the model",
-    remains: "results of MCP servers and applications come with them"
+    remains: "outputs of applications come with them"
   },
   { id: "AGT-060", title: "paths stay inside the workspace, symlinks resolved" },
   { id: "AGT-061", title: "the state directory and devices are out of reach" },

@@ -7,6 +7,7 @@ import { Effect, Redacted, Stream, type Schema } from "effect"
 import type { Providers } from "../catalog/Providers.ts"
 import { ModelFailure } from "../models/ModelFailure.ts"
 import type { CallOptions, ModelConnection, Models } from "../models/Models.ts"
+import type { SessionServers } from "../mcp/SessionServers.ts"
 import type { HostSession } from "../runs/HostRows.ts"
 import type { ToolRunnerService } from "../tools/ToolRunner.ts"
 import type { ExecuteTool, ModelStep, StreamModel, ToolProblem } from "./SessionSetup.ts"
@@ -74,10 +75,11 @@ const optionsOf = (step: ModelStep, connection: ModelConnection): CallOptions =>
   }
 })
 
-/** Runs a native tool in the runner process. */
+/** Runs a tool of a session's own servers there, and a native tool in the runner process. */
 export const executeTool =
-  (runner: ToolRunnerService): ExecuteTool =>
+  (runner: ToolRunnerService, servers: Pick<SessionServers, "execute">): ExecuteTool =>
   (call) =>
+    servers.execute(call) ??
     runner
       .call({
         tool: call.tool,

@@ -3,7 +3,7 @@
  *
  * Every end carries the alias and the outcome in its metadata, so that a summary needs that event alone.
  */
-import type { HarnessEvent } from "@tackroom/protocol/events"
+import type { Attachment, HarnessEvent } from "@tackroom/protocol/events"
 import type { HarnessContext } from "@tackroom/sdk/adapters"
 import type { Effect, Schema } from "effect"
 import type { ExecuteTool, SessionSetup, ToolProblem } from "./SessionSetup.ts"
@@ -69,9 +69,14 @@ export const problemEnd = (call: Call, problem: ToolProblem): HarnessEvent => {
   }
 }
 
-export const completed = (call: Call, output: Schema.Json): HarnessEvent => ({
+export const completed = (
+  call: Call,
+  output: Schema.Json,
+  attachments: ReadonlyArray<Attachment> = []
+): HarnessEvent => ({
   type: "tool-output",
   toolCallId: call.callId,
   output,
+  ...(attachments.length === 0 ? {} : { attachments }),
   metadata: metadata(call, "completed")
 })

@@ -19,8 +19,7 @@ import type { ModelTarget, SessionSetup, SessionTool, StreamModel } from "./Sess
 import { needsApproval, runCalls } from "./ToolCalls.ts"
 import * as Transcript from "./Transcript.ts"
 
-export interface LoopInput extends Pick<ToolCallsInput, "context" | "execute"> {
-  readonly setup: SessionSetup
+interface TurnParts extends Pick<ToolCallsInput, "context" | "execute"> {
   readonly transcript: Transcript.Transcript
   readonly output: TurnOutput
   readonly turnId: string
@@ -30,14 +29,25 @@ export interface LoopInput extends Pick<ToolCallsInput, "context" | "execute"> {
   readonly roundFits: Effect.Effect<boolean>
 }
 
+export interface LoopInput extends TurnParts {
+  /** Read anew at each step: the tools of a session's servers come and go. */
+  readonly setup: Effect.Effect<SessionSetup, HarnessError>
+}
+
+interface StepInput extends TurnParts {
+  readonly setup: SessionSetup
+}
+
 /** Runs the turn to its terminal event, from wherever its transcript stands. */
-export const run = Effect.fnUntraced(function* (input: LoopInput): Effect.fn.Return<void, HarnessError> {
-  const { output, transcript } = input
+export const run = Effect.fnUntraced(function* (given: LoopInput): Effect.fn.Return<void, HarnessError> {
+  const { output, transcript } = given
+  const step = Effect.map(given.setup, (setup): StepInput => ({ ...given, setup }))
   const partial = Transcript.partialResponse(transcript)
-  if (partial !== undefined) yield* retract(input, partial, "the host was restarted before the response was complete")
+  if (partial !== undefined) yield* retract(given, partial, "the host was restarted before the response was complete")
   while (true) {
     const response = Transcript.completedResponse(transcript)
     if (response !== undefined) {
+      const input = yield* step
       if (response.ending === "cut") {
         return yield* output.emit(failure(input, "truncated", "the response was cut by the model's limit"))
       }
@@ -45,6 +55,7 @@ export const run = Effect.fnUntraced(function* (input: LoopInput): Effect.fn.Ret
       if (response.calls.length === 0) return yield* finish(input, "end_turn")
       yield* runCalls({ ...input, response })
     }
+    const input = yield* step
     if (!(yield* input.roundFits)) {
       return yield* output.emit(failure(input, "budget", "the turn's budget is spent"))
     }
@@ -54,7 +65,7 @@ export const run = Effect.fnUntraced(function* (input: LoopInput): Effect.fn.Ret
   }
 })
 
-const finish = (input: LoopInput, reason: "end_turn" | "refusal") => {
+const finish = (input: StepInput, reason: "end_turn" | "refusal") => {
   const last = Transcript.lastResponse(input.transcript)
   return input.output.emit({
     type: "finish",
@@ -66,7 +77,7 @@ const finish = (input: LoopInput, reason: "end_turn" | "refusal") => {
 }
 
 const failure = (
-  input: LoopInput,
+  input: StepInput,
   code: "budget" | "truncated" | "harness_error",
   message: string,
   errorClass?: ModelFailure["errorClass"]
@@ -78,7 +89,7 @@ const failure = (
   ...(errorClass === undefined ? {} : { errorClass })
 })
 
-const retract = (input: LoopInput, response: Transcript.ResponseEntry, reason: string) =>
+const retract = (input: Pick<TurnParts, "output">, response: Transcript.ResponseEntry, reason: string) =>
   input.output.emit(
     ...response.calls
       .filter((call) => call.end === undefined)
@@ -92,13 +103,13 @@ const retract = (input: LoopInput, response: Transcript.ResponseEntry, reason: s
     { type: "response-retracted", responseIds: [response.responseId], reason }
   )
 
-const targetOf = (input: LoopInput): ModelTarget =>
+const targetOf = (input: StepInput): ModelTarget =>
   input.transcript.turn?.fallback === true && input.setup.fallback !== undefined
     ? input.setup.fallback
     : input.setup.model
 
 /** Asks until a response is complete. False when the turn ended here, with its terminal event emitted. */
-const modelStep = Effect.fnUntraced(function* (input: LoopInput) {
+const modelStep = Effect.fnUntraced(function* (input: StepInput) {
   const { output, setup, transcript } = input
   while (true) {
     const attempt = (transcript.turn?.failedAttempts ?? 0) + 1
@@ -136,7 +147,7 @@ const modelStep = Effect.fnUntraced(function* (input: LoopInput) {
 })
 
 const attemptStep = Effect.fnUntraced(function* (
-  input: LoopInput,
+  input: StepInput,
   attempt: number
 ): Effect.fn.Return<void, ModelFailure> {
   const { output, setup, transcript } = input
@@ -222,7 +233,7 @@ const unreported: ModelTokens = { input: null, output: null, reasoning: null, ca
 
 /** The calls of a response, before its usage makes it complete. What a provider must see again goes with the first. */
 const callEvents = Effect.fnUntraced(function* (
-  input: LoopInput,
+  input: StepInput,
   calls: ReadonlyArray<ModelCall>,
   replay: Schema.Json | undefined
 ) {
@@ -265,7 +276,7 @@ const callEvents = Effect.fnUntraced(function* (
  * Keeps the whole arguments of a call that a person will see as previews, as an artifact of their own (run-protocol 15).
  * It is named by the call's `tool-input`, so that it is found after a restart. Without it the previews must do.
  */
-const keepArguments = Effect.fnUntraced(function* (input: LoopInput, tool: SessionTool | undefined, call: ModelCall) {
+const keepArguments = Effect.fnUntraced(function* (input: StepInput, tool: SessionTool | undefined, call: ModelCall) {
   const { context, setup } = input
   if (tool === undefined || !needsApproval(setup, tool) || !needsPreview(call.arguments)) return undefined
   const bytes = new TextEncoder().encode(JSON.stringify(input.output.redact(call.arguments)))

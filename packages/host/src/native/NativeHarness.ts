@@ -9,7 +9,7 @@
  * cancelled ends when its tools are gone; a turn whose runtime is closing writes nothing more.
  */
 import { HarnessUnavailable, type HarnessError } from "@tackroom/protocol"
-import type { HarnessEvent } from "@tackroom/protocol/events"
+import type { ExecutionBinding, HarnessEvent } from "@tackroom/protocol/events"
 import { noCapabilities } from "@tackroom/sdk/capabilities"
 import type { RuntimeStore } from "@tackroom/sdk/effect"
 import {
@@ -17,10 +17,12 @@ import {
   type HarnessDriver,
   type HarnessFactory,
   makeTurnFibers,
+  type OpenSession,
   type TurnInput,
   type TurnOutput
 } from "@tackroom/sdk/adapters"
 import { Effect, Stream } from "effect"
+import type { SessionServers } from "../mcp/SessionServers.ts"
 import { inflate } from "../runs/JournalReader.ts"
 import * as ModelLoop from "./ModelLoop.ts"
 import type { ExecuteTool, SessionSetup, StreamModel } from "./SessionSetup.ts"
@@ -32,6 +34,8 @@ export interface NativeParts {
   readonly setup: (sessionId: string) => Effect.Effect<SessionSetup, HarnessError>
   readonly streamModel: StreamModel
   readonly execute: ExecuteTool
+  /** The MCP servers that sessions bring along. */
+  readonly servers: Pick<SessionServers, "open" | "close">
   /** The value without known secrets, as the journal will have it (RUN-174, AGT-002). */
   readonly redact: <A>(value: A) => A
 }
@@ -85,7 +89,6 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
 
   const runLoop = Effect.fnUntraced(function* (turn: TurnInput, output: TurnOutput, resumed: boolean) {
     const sessionId = turn.binding.sessionId
-    const setup = yield* parts.setup(sessionId)
     const transcript = yield* load(sessionId, turn.startCursor).pipe(
       Effect.mapError((cause) => unreadable(cause.message))
     )
@@ -104,7 +107,7 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
     }
     yield* ModelLoop.run({
       context,
-      setup,
+      setup: parts.setup(sessionId),
       transcript,
       execute: parts.execute,
       streamModel: parts.streamModel,
@@ -120,9 +123,30 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
     })
   })
 
+  /** Starts the session's servers and waits for none (ACP-217). */
+  const openServers = (session: Pick<OpenSession, "sessionId" | "directory">, servers: OpenSession["mcp"]) =>
+    parts.servers.open(
+      {
+        sessionId: session.sessionId,
+        directory: session.directory,
+        tell: (event) => context.notice(session.sessionId, parts.redact(event))
+      },
+      servers ?? []
+    )
+
+  const end = ({ sessionId }: Pick<ExecutionBinding, "sessionId">) =>
+    Effect.suspend(() => {
+      kept.delete(sessionId)
+      return parts.servers.close(sessionId)
+    })
+
   const driver: HarnessDriver = {
     capabilities: () => Effect.succeed(capabilities),
-    openSession: (input) => Effect.succeed({ upstreamSessionId: input.sessionId, upstreamState: "confirmed" }),
+    openSession: (input) =>
+      Effect.as(openServers(input, input.mcp), {
+        upstreamSessionId: input.sessionId,
+        upstreamState: "confirmed"
+      }),
     resumeSession: (binding) =>
       Effect.succeed({ upstreamSessionId: binding.upstreamSessionId, upstreamState: "confirmed" }),
     runTurn: (turn) => turns.run(turn, (output) => runLoop(turn, output, false)),
@@ -134,8 +158,8 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
     configOptions: () => unsupported("configOptions"),
     models: () => unsupported("models"),
     commands: () => unsupported("commands"),
-    closeSession: (binding) => Effect.sync(() => void kept.delete(binding.sessionId)),
-    deleteSession: (binding) => Effect.sync(() => void kept.delete(binding.sessionId)),
+    closeSession: end,
+    deleteSession: end,
     health: () => Effect.succeed({ status: "ok", sessions: turns.size() })
   }
   return driver
@@ -168,7 +192,8 @@ const capabilities = {
   replay: true,
   instructionChannel: "native",
   rounds: true,
-  movable: true
+  movable: true,
+  mcp: "stdio+http"
 } as const
 
 /** Makes the factory that a host registers with its runtime. */

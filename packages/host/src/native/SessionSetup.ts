@@ -2,7 +2,7 @@
  * What a session was created with, as the native agent needs it: its agent's stored definition, resolved tools, model and
  * policy (RUN-330, AGT-122). Owned by the session's row, not by the catalog: a later change there changes nothing here.
  */
-import type { Category } from "@tackroom/protocol/events"
+import type { Attachment, Category } from "@tackroom/protocol/events"
 import type { Effect, Schema, Stream } from "effect"
 import type { ModelFailure } from "../models/ModelFailure.ts"
 import type { ModelPart, ModelRequest } from "../models/ModelRequest.ts"
@@ -20,7 +20,10 @@ export interface SessionTool {
   readonly description: string
   readonly schema: { readonly [key: string]: Schema.Json }
   readonly category: Category | undefined
-  readonly source: "native" | "internal"
+  /** `session`: of an MCP server that the session brought along. */
+  readonly source: "native" | "internal" | "session"
+  /** What the tool is, for tools that may change while a call waits (AGT-121). */
+  readonly boundTo?: string
   /** Issues of arguments that break the schema, empty when they fit (AGT-005). No value is repeated. */
   readonly validate: (input: Schema.Json) => ReadonlyArray<{ readonly path: string; readonly expected: string }>
 }
@@ -58,9 +61,10 @@ export interface ModelStep {
 
 export type StreamModel = (step: ModelStep) => Stream.Stream<ModelPart, ModelFailure>
 
-/** What a tool gave. `diff` is journaled as `file-diff` (AGT-064). */
+/** What a tool gave. `diff` is journaled as `file-diff` (AGT-064), `attachments` with the output (AGT-036). */
 export interface ToolOutput {
   readonly output: Schema.Json
+  readonly attachments?: ReadonlyArray<Attachment>
   readonly diff?: { readonly path: string; readonly oldText?: string; readonly newText: string }
 }
 
@@ -71,13 +75,20 @@ export interface ToolProblem {
   readonly code?: "failed" | "timeout" | "cancelled"
 }
 
-/** Checks and runs one call of a native tool, out of process. Interruption ends its process group and returns when it is gone. */
+/**
+ * Checks and runs one call of a tool, out of process. Interruption ends what runs here and returns when it is gone; a tool
+ * of an MCP server is told, and not waited for (RUN-258).
+ */
 export type ExecuteTool = (call: {
   readonly sessionId: string
   readonly workspace: string
   readonly tool: string
+  /** The tool's binding when the call was checked. */
+  readonly boundTo?: string
   readonly arguments: Schema.Json
   /** Completes when the dispatch record is durable; a call that was refused before never asks for it (AGT-033). */
   readonly beforeDispatch: Effect.Effect<void>
   readonly onDelta: (stream: "stdout" | "stderr" | "combined", delta: string) => Effect.Effect<void>
+  /** Keeps bytes with the session, and gives the id they are found under. */
+  readonly keepArtifact: (mime: string, bytes: Uint8Array) => Effect.Effect<string, { readonly message: string }>
 }) => Effect.Effect<ToolOutput, ToolProblem>

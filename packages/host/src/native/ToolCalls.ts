@@ -194,7 +194,9 @@ const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { answer, cal
       sessionId: setup.sessionId,
       workspace: setup.workspace,
       tool: tool.qualifiedName,
+      ...(tool.boundTo === undefined ? {} : { boundTo: tool.boundTo }),
       arguments: call.input,
+      keepArtifact: (mime, bytes) => input.context.artifacts.put(setup.sessionId, mime, bytes),
       beforeDispatch: Effect.andThen(output.emit(dispatchRecord(call)), output.durable),
       onDelta: (stream, delta) => output.emit({ type: "tool-output-delta", toolCallId: call.callId, delta, stream })
     })
@@ -203,7 +205,7 @@ const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { answer, cal
         onFailure: (problem) => output.emit(problemEnd(call, problem)),
         onSuccess: (result) =>
           result.diff === undefined
-            ? output.emit(completed(call, result.output))
+            ? output.emit(completed(call, result.output, result.attachments))
             : output.emit(
                 { type: "file-diff", toolCallId: call.callId, ...result.diff },
                 completed(call, result.output)

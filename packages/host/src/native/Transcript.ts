@@ -258,7 +258,7 @@ export const apply = (transcript: Transcript, event: EventPayload, turnId: strin
       if (call !== undefined) {
         call.end ??= {
           outcome: outcomeOf(event.metadata, "completed"),
-          text: forModel(renderOutput(call.qualifiedName, event.output))
+          text: forModel(renderOutput(call.qualifiedName, event.output, event.attachments))
         }
       }
       return

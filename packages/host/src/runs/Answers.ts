@@ -66,7 +66,7 @@ export const make = (config: AnswersConfig) => {
     const grant = op("putGrant", {
       sessionId: session.sessionId,
       qualifiedName,
-      binding: sessions.bindingOf(qualifiedName) ?? "",
+      binding: sessions.bindingOf(session.sessionId, qualifiedName) ?? "",
       interactionId: row.id,
       grantedAt: yield* Clock.currentTimeMillis
     })

@@ -8,16 +8,20 @@
 import type { Interaction } from "@tackroom/protocol/events"
 import type { PolicyDecision } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
-import type { SessionSetup } from "../native/SessionSetup.ts"
+import type { SessionSetup, SessionTool } from "../native/SessionSetup.ts"
 import { isNative } from "../harnesses/Harnesses.ts"
 import { harnessOf } from "./HostRows.ts"
 import type { HostStore } from "./HostStore.ts"
 import type { Sessions } from "./Sessions.ts"
 
 /** Modes `only` and `never` approve by themselves; the others leave it to a person. */
-export const approvedByMode = (setup: Pick<SessionSetup, "approvals">, qualifiedName: string): boolean => {
+export const approvedByMode = (
+  setup: Pick<SessionSetup, "approvals">,
+  tool: Pick<SessionTool, "qualifiedName" | "source">
+): boolean => {
   const { mode, tools } = setup.approvals
-  return mode === "never" || (mode === "only" && !tools.includes(qualifiedName))
+  // Who wrote the list could not know the tools of servers that a session brings along (ACP-219).
+  return mode === "never" || (mode === "only" && tool.source !== "session" && !tools.includes(tool.qualifiedName))
 }
 
 /** The decision, or undefined when a person has to make it. A failure to read counts as undefined (AGT-112). */
@@ -36,11 +40,11 @@ export const decide = (
     if (tool === undefined) return undefined
     const changed = sessions.bindingChanged(session, tool.qualifiedName)
     if (changed && setup.approvals.mode !== "always") return undefined
-    if (approvedByMode(setup, tool.qualifiedName)) {
+    if (approvedByMode(setup, tool)) {
       return { decision: "allow_once", origin: "app_policy" } as const
     }
     const grant = yield* rows.query("grant", { sessionId: session.sessionId, qualifiedName: tool.qualifiedName })
-    return grant !== null && grant.binding === sessions.bindingOf(tool.qualifiedName)
+    return grant !== null && grant.binding === sessions.bindingOf(session.sessionId, tool.qualifiedName)
       ? ({ decision: "allow_once", origin: "grant" } as const)
       : undefined
   }).pipe(

@@ -28,6 +28,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import type { Agents } from "../catalog/Agents.ts"
 import type { Providers } from "../catalog/Providers.ts"
+import type { SessionServers } from "../mcp/SessionServers.ts"
 import type { ModelTarget, SessionSetup, SessionTool } from "../native/SessionSetup.ts"
 import { isNative, nativeHarness } from "../harnesses/Harnesses.ts"
 import { isScripted, type HostSession, type KeptDefinition } from "./HostRows.ts"
@@ -44,6 +45,8 @@ export interface SessionsConfig {
   /** The tools of an agent by its definition: the selected ones and the internal ones of its flags (AGT-030). */
   readonly toolsOf: (member: FullAgentDefinition | KeptDefinition["member"]) => ReadonlyArray<SessionTool>
   readonly bindingOf: (qualifiedName: string) => string | undefined
+  /** The tools of servers that sessions brought along; they are in no definition. */
+  readonly servers: Pick<SessionServers, "tools" | "bindingOf" | "bindingChanged">
   /** Takes known secrets out of what a client says, before any of it is kept (RUN-174). */
   readonly redact: <A>(value: A) => A
   readonly loadScenario: (provider: string, file: string) => Effect.Effect<Scenario, ProviderUnavailable>
@@ -72,8 +75,8 @@ export interface Sessions {
   readonly refOf: (session: HostSession) => SessionRef
   /** Forgets what is kept in memory of a session whose row changed. */
   readonly forget: (sessionId: string) => void
-  /** The tool's binding as it is now. */
-  readonly bindingOf: (qualifiedName: string) => string | undefined
+  /** The tool's binding in this session as it is now. */
+  readonly bindingOf: (sessionId: string, qualifiedName: string) => string | undefined
   /** True when the tool's binding is no longer the one the session was made with (AGT-121). */
   readonly bindingChanged: (session: HostSession, qualifiedName: string) => boolean
 }
@@ -214,8 +217,13 @@ export const make = (config: SessionsConfig): Sessions => {
 
   const bindingChanged = (session: HostSession, qualifiedName: string): boolean => {
     const kept = session.definition.bindings[qualifiedName]
-    return kept !== undefined && kept !== config.bindingOf(qualifiedName)
+    return kept === undefined
+      ? config.servers.bindingChanged(session.sessionId, qualifiedName)
+      : kept !== config.bindingOf(qualifiedName)
   }
+
+  const bindingOf = (sessionId: string, qualifiedName: string): string | undefined =>
+    config.bindingOf(qualifiedName) ?? config.servers.bindingOf(sessionId, qualifiedName)
 
   const duplicateOf = Effect.fnUntraced(function* (params: AgentSessionParams, digest: string) {
     if (params.creationId === undefined) return undefined
@@ -300,7 +308,7 @@ export const make = (config: SessionsConfig): Sessions => {
     return { session: refOf(session), duplicate: false, ...(warnings.length === 0 ? {} : { warnings }) }
   })
 
-  const setup = Effect.fnUntraced(function* (sessionId: string) {
+  const definedSetup = Effect.fnUntraced(function* (sessionId: string) {
     const known = setups.get(sessionId)
     if (known !== undefined) return known
     const session = yield* find(sessionId).pipe(
@@ -324,13 +332,19 @@ export const make = (config: SessionsConfig): Sessions => {
     return made
   })
 
+  const setup = (sessionId: string) =>
+    Effect.map(definedSetup(sessionId), (defined): SessionSetup => {
+      const brought = config.servers.tools(sessionId)
+      return brought.length === 0 ? defined : { ...defined, tools: [...defined.tools, ...brought] }
+    })
+
   return {
     create,
     find,
     setup,
     refOf,
     forget,
-    bindingOf: config.bindingOf,
+    bindingOf,
     bindingChanged
   }
 }

@@ -4,6 +4,7 @@
  * Pure. The journal keeps the result itself; this is made from it whenever a request is built, so that the same result
  * always reads the same. Output of a command is folded at carriage returns and cut per stream.
  */
+import type { Attachment } from "@tackroom/protocol/events"
 import { limits } from "./Limits.ts"
 import {
   decodeResult,
@@ -89,9 +90,31 @@ export const render = (result: ToolResult): string => {
   }
 }
 
-/** A journaled output in words for the model; one of another tool or form as JSON, a string as it is (AGT-036). */
-export const renderOutput = (tool: string, output: unknown): string => {
+const plain = (output: unknown): string => (typeof output === "string" ? output : (JSON.stringify(output) ?? "null"))
+
+/** Text and structured content of one answer: the text as text, the rest as JSON. */
+const isTextAndMore = (output: unknown): output is { readonly text: string; readonly structured_content: unknown } =>
+  typeof output === "object" &&
+  output !== null &&
+  Object.keys(output).length === 2 &&
+  "text" in output &&
+  typeof output.text === "string" &&
+  "structured_content" in output
+
+const attached = (attachment: Attachment): string => {
+  const name = attachment.filename ?? "an attachment"
+  if (attachment.type === "inline") return `(${name}, ${attachment.mime}, kept as artifact ${attachment.artifactId})`
+  return `(${name}, ${attachment.mime}${attachment.type === "unretained" ? `, ${attachment.bytes} bytes, not kept` : ""})`
+}
+
+/**
+ * A journaled output in words for the model; one of another tool or form as JSON, a string as it is. What was kept beside
+ * it is named (AGT-036).
+ */
+export const renderOutput = (tool: string, output: unknown, attachments: ReadonlyArray<Attachment> = []): string => {
   const result = isRunnerTool(tool) ? decodeResult(tool, output) : undefined
   if (result !== undefined) return render(result)
-  return forModel(typeof output === "string" ? output : (JSON.stringify(output) ?? "null"))
+  const said = isTextAndMore(output) ? `${output.text}\n${plain(output.structured_content)}` : plain(output)
+  const parts = said === "" && attachments.length > 0 ? [] : [said]
+  return forModel([...parts, ...attachments.map(attached)].join("\n"))
 }

@@ -20,6 +20,10 @@ export interface Binding {
   readonly category: Category | null
 }
 
+/** One text for everything that a grant and a session are bound to (AGT-121). */
+export const bindingText = ({ category, schemaDigest, source, version }: Binding): string =>
+  [source, version, schemaDigest, category ?? ""].join(" ")
+
 export interface Tool {
   readonly qualifiedName: string
   /** What models, summaries and interruptions use. */

@@ -88,6 +88,7 @@ for (const kind of stores) {
       },
       setup: (sessionId) => Effect.succeed(setupOf(sessionId)),
       redact: (value) => value,
+      servers: { open: () => Effect.void, close: () => Effect.void },
       streamModel: ({ request }) => {
         const last = request.messages.at(-1)
         if (last?.role === "user" && last.text === "long") return Stream.never

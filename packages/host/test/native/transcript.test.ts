@@ -103,6 +103,7 @@ const play = (responses: ReadonlyArray<Response>) =>
       store,
       setup: (sessionId) => Effect.succeed(setupOf(sessionId)),
       redact: (value) => value,
+      servers: { open: () => Effect.void, close: () => Effect.void },
       streamModel: (step) => {
         sent.push({
           responseId: `${step.turnId}.${step.responseIndex + 1}.${step.attempt}`,

@@ -93,4 +93,19 @@ describe("render", () => {
       "created a"
     )
   })
+
+  it("text reads as text, structured content as JSON, and what was kept beside them by its name [AGT-036]", () => {
+    const output = { text: "In words.", structured_content: { in: "numbers" } }
+    assert.strictEqual(
+      renderOutput("docs.search", output, [
+        { type: "inline", mime: "image/png", filename: "image 2", artifactId: "art_1" },
+        { type: "unretained", mime: "video/mp4", filename: "video 3", bytes: 7 }
+      ]),
+      'In words.\n{"in":"numbers"}\n(image 2, image/png, kept as artifact art_1)\n(video 3, video/mp4, 7 bytes, not kept)'
+    )
+    assert.strictEqual(
+      renderOutput("docs.search", "", [{ type: "inline", mime: "image/png", artifactId: "art_1" }]),
+      "(an attachment, image/png, kept as artifact art_1)"
+    )
+  })
 })

@@ -1,0 +1,244 @@
+/**
+ * One live connection to an MCP server, over the official SDK.
+ *
+ * It owns the server's process or HTTP session from its start to its end with the scope, and the words for how a call
+ * failed. It does not own when a server is started again, nor what its tools are called here. The SDK is loaded when the
+ * first server is started, so that a host without servers does not pay for it.
+ *
+ * Invariants: an open connection shook hands; when it is over, every call that waits has failed. A process of a server
+ * leads a group of its own, is recorded and guarded, has the environment of RUN-085 and ends by the ladder of RUN-259.
+ */
+import type * as Mcp from "@modelcontextprotocol/client"
+import type { McpServer } from "@tackroom/sdk/adapters"
+import type { ProcessOwnerService } from "@tackroom/sdk/process"
+import { Data, Deferred, Effect, Exit, FiberSet, type Schema, type Scope } from "effect"
+import type { Answer } from "./CallResult.ts"
+import { childTransport, type RunPromise } from "./ChildTransport.ts"
+import { httpTransport } from "./HttpTransport.ts"
+import { type ListedTool, mostTools } from "./ServerTools.ts"
+
+/** The server could not be started or reached, did not shake hands, or does not say what tools it has. */
+export class NotConnected extends Data.TaggedError("NotConnected")<{ readonly message: string }> {}
+
+/** The server, or the way to it, answered that the call failed. */
+export class CallFailed extends Data.TaggedError("CallFailed")<{ readonly message: string }> {}
+
+/** The call may have had its effect, and no answer will come (RUN-258). */
+export class CallLost extends Data.TaggedError("CallLost")<{ readonly message: string }> {}
+
+/** What a connection needs of its host. */
+export interface ConnectionParts {
+  readonly owner: ProcessOwnerService
+  /** What the client says it is. */
+  readonly version: string
+  /** Variables of the host that no child gets (RUN-085). */
+  readonly withheld: ReadonlyArray<string>
+  /** Takes secrets out of what a server says, for errors and the kept end of stderr. */
+  readonly redact: (text: string) => string
+}
+
+export interface ConnectionPlace {
+  readonly directory: string
+  readonly sessionId: string
+  /** Told whenever the server says that its tools changed. */
+  readonly onToolsChanged: () => void
+}
+
+export interface Connection {
+  /** What the server says it is, as a part of its tools' bindings. */
+  readonly version: string
+  readonly listTools: Effect.Effect<ReadonlyArray<ListedTool>, NotConnected>
+  /** Interruption tells the server that the call is cancelled, and waits for nothing. */
+  readonly call: (name: string, args: Schema.JsonObject) => Effect.Effect<Answer, CallFailed | CallLost>
+  /** Completes when the connection is over, with why. */
+  readonly over: Effect.Effect<string>
+  readonly isOver: () => boolean
+}
+
+/** How long the end of a session over HTTP is waited for. */
+const endSessionMs = 2_000
+/** How long an exit waits for what the server wrote last, and the end of its output for its exit. */
+const lastWordsMs = 50
+const exitWaitMs = 1_000
+/** A call has no time limit but its turn's; this is the longest a timer can wait. */
+const longestMs = 2_147_483_647
+const mostPages = 64
+const messageChars = 2_000
+
+const loadSdk = Effect.tryPromise({
+  try: () => import("@modelcontextprotocol/client"),
+  catch: () => new NotConnected({ message: "the MCP client library cannot be loaded" })
+})
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+const lastLine = (text: string): string | undefined => text.trimEnd().split("\n").at(-1)?.trim().slice(0, 500)
+
+const ended = (exit: { readonly code: number | null; readonly signal: string | null; readonly stderrTail: string }) => {
+  const how = exit.signal ?? `exit code ${exit.code}`
+  const said = lastLine(exit.stderrTail)
+  return said === undefined || said === "" ? `it ended (${how})` : `it ended (${how}): ${said}`
+}
+
+/** A transport that is on, and the word for why it is over. */
+interface Link {
+  readonly transport: Mcp.Transport
+  readonly over: Deferred.Deferred<string>
+}
+
+const childLink = Effect.fnUntraced(function* (
+  server: Extract<McpServer, { readonly transport: "stdio" }>,
+  parts: ConnectionParts,
+  place: ConnectionPlace
+): Effect.fn.Return<Link, NotConnected, Scope.Scope> {
+  const child = yield* parts.owner
+    .spawn({
+      role: "mcp",
+      command: server.command,
+      args: server.args,
+      cwd: place.directory,
+      sessionId: place.sessionId,
+      env: { list: "tool", variables: server.env, never: parts.withheld },
+      redact: parts.redact
+    })
+    .pipe(Effect.mapError((cause) => new NotConnected({ message: cause.message })))
+  const run: RunPromise = yield* FiberSet.makeRuntimePromise<never, unknown, unknown>() as Effect.Effect<
+    RunPromise,
+    never,
+    Scope.Scope
+  >
+  const { read, transport } = childTransport(child, run)
+  const over = Deferred.makeUnsafe<string>()
+  const end = (why: string): void => {
+    if (Deferred.doneUnsafe(over, Exit.succeed(why))) void transport.close()
+  }
+  yield* Effect.forkScoped(
+    Effect.gen(function* () {
+      const broken = yield* read
+      if (broken !== undefined) return end(broken)
+      const exit = yield* Effect.timeoutOption(child.exit, exitWaitMs)
+      end(exit._tag === "Some" ? ended(exit.value) : "it closed its output")
+    })
+  )
+  // What holds the pipe open may outlive the server.
+  yield* Effect.forkScoped(
+    Effect.flatMap(child.exit, (exit) =>
+      Effect.andThen(
+        Effect.sleep(lastWordsMs),
+        Effect.sync(() => end(ended(exit)))
+      )
+    )
+  )
+  yield* Effect.addFinalizer(() => Effect.sync(() => end("it was stopped")))
+  return { transport, over }
+})
+
+const httpLink = Effect.fnUntraced(function* (
+  sdk: typeof Mcp,
+  server: Extract<McpServer, { readonly transport: "remote" }>
+): Effect.fn.Return<Link, NotConnected, Scope.Scope> {
+  const { endSession, transport } = httpTransport(sdk, server)
+  const over = Deferred.makeUnsafe<string>()
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() =>
+      Deferred.isDoneUnsafe(over)
+        ? Effect.void
+        : Effect.ignore(Effect.timeoutOption(Effect.tryPromise(endSession), endSessionMs))
+    ).pipe(Effect.andThen(Effect.promise(() => transport.close())))
+  )
+  return { transport, over }
+})
+
+/** Opens a connection for the life of the scope. How long it may take is the caller's to say. */
+export const connect = Effect.fnUntraced(function* (
+  server: McpServer,
+  parts: ConnectionParts,
+  place: ConnectionPlace
+): Effect.fn.Return<Connection, NotConnected, Scope.Scope> {
+  const sdk = yield* loadSdk
+  const link = yield* server.transport === "stdio" ? childLink(server, parts, place) : httpLink(sdk, server)
+  // No capability is offered: a server can ask this client for nothing.
+  const client = new sdk.Client({ name: "tackroom", version: parts.version }, { capabilities: {} })
+  client.onclose = () => void Deferred.doneUnsafe(link.over, Exit.succeed("the connection was lost"))
+  client.setNotificationHandler("notifications/tools/list_changed", place.onToolsChanged)
+
+  const brief = (text: string): string => parts.redact(text).slice(0, messageChars)
+
+  /** Why a request failed: by the connection's end when it is over, else by what the SDK says. */
+  const reasonOf = (cause: unknown): Effect.Effect<string> =>
+    Effect.map(
+      Effect.suspend(() =>
+        Deferred.isDoneUnsafe(link.over) ? Deferred.await(link.over) : Effect.succeed(messageOf(cause))
+      ),
+      brief
+    )
+
+  const ask = <A>(request: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, NotConnected> =>
+    Effect.tryPromise({ try: request, catch: (cause) => ({ cause }) }).pipe(
+      Effect.catch(({ cause }) =>
+        Effect.flatMap(reasonOf(cause), (message) => Effect.fail(new NotConnected({ message })))
+      )
+    )
+
+  yield* ask((signal) => client.connect(link.transport, { signal, timeout: longestMs }))
+
+  const listTools = Effect.gen(function* () {
+    if (client.getServerCapabilities()?.tools === undefined) return []
+    const tools: Array<ListedTool> = []
+    let cursor: string | undefined
+    for (let page = 0; page < mostPages; page++) {
+      const params = cursor === undefined ? {} : { cursor }
+      const answer = yield* ask((signal) =>
+        client.request({ method: "tools/list", params }, { signal, timeout: longestMs })
+      )
+      tools.push(...answer.tools)
+      cursor = answer.nextCursor
+      // Some are left out for their names, so more than fit are read; how many is bounded all the same.
+      if (cursor === undefined || tools.length >= 4 * mostTools) break
+    }
+    return tools
+  })
+
+  /** An answer that says "no" is known; whatever else happens after a request was sent is not. */
+  const failureOf = (cause: unknown): Effect.Effect<CallFailed | CallLost> =>
+    Effect.map(reasonOf(cause), (message) => {
+      if (cause instanceof sdk.ProtocolError) return new CallFailed({ message })
+      if (cause instanceof sdk.SdkHttpError && cause.status >= 400 && cause.status < 500) {
+        // The server forgot this session, as one that was started anew.
+        if (cause.status === 404) void link.transport.close()
+        return new CallFailed({ message })
+      }
+      if (cause instanceof sdk.SdkError && cause.code === sdk.SdkErrorCode.InvalidResult) {
+        return new CallFailed({ message: "the server's answer has not the form of a tool's result" })
+      }
+      if (!(cause instanceof sdk.SdkError)) void link.transport.close()
+      return isRefused(cause)
+        ? new CallFailed({ message: "the server cannot be reached" })
+        : new CallLost({ message: `the server's answer was lost: ${message}` })
+    })
+
+  return {
+    version: client.getServerVersion()?.version.slice(0, 100) ?? "",
+    listTools,
+    call: (name, args) =>
+      Effect.tryPromise({
+        try: (signal) =>
+          client.request(
+            { method: "tools/call", params: { name, arguments: args } },
+            { signal, timeout: longestMs, allowInputRequired: false }
+          ),
+        catch: (cause) => ({ cause })
+      }).pipe(
+        Effect.catch(({ cause }) => Effect.flatMap(failureOf(cause), (error) => Effect.fail(error))),
+        Effect.map((answer): Answer => answer)
+      ),
+    over: Effect.map(Deferred.await(link.over), brief),
+    isOver: () => Deferred.isDoneUnsafe(link.over)
+  }
+})
+
+/** Nobody listens at the address: the request never left. */
+const isRefused = (cause: unknown): boolean => {
+  const inner = cause instanceof Error ? cause.cause : undefined
+  return inner instanceof Error && Reflect.get(inner, "code") === "ECONNREFUSED"
+}

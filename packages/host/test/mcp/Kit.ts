@@ -1,0 +1,132 @@
+/** Servers for tests: real processes, and what was told of them. */
+import { fileURLToPath } from "node:url"
+import { assert } from "@effect/vitest"
+import type { HarnessEvent } from "@tackroom/protocol/events"
+import type { McpServer } from "@tackroom/sdk/adapters"
+import { makeProcessOwner } from "@tackroom/sdk/process"
+import { Effect, Queue, type Schema } from "effect"
+import * as SessionServers from "../../src/mcp/SessionServers.ts"
+import type { ToolOutput, ToolProblem } from "../../src/native/SessionSetup.ts"
+import type { ServerManner } from "./fixtures/server.ts"
+
+const program = fileURLToPath(new URL("fixtures/server.ts", import.meta.url))
+
+/** A server that misbehaves as asked. */
+export const server = (
+  manner: ServerManner = {},
+  more: { readonly name?: string; readonly env?: Readonly<Record<string, string>> } = {}
+): McpServer => ({
+  name: more.name ?? "manners",
+  transport: "stdio",
+  command: process.execPath,
+  args: [program, JSON.stringify(manner)],
+  env: more.env ?? {}
+})
+
+export interface Told {
+  readonly tell: (event: HarnessEvent) => Effect.Effect<void>
+  /** Waits for the next word on a server; others before it are dropped. */
+  readonly status: (status: string) => Effect.Effect<{ readonly serverName: string; readonly error?: string }>
+  /** Everything told so far. */
+  readonly events: () => ReadonlyArray<HarnessEvent>
+}
+
+export const told: Effect.Effect<Told> = Effect.map(Queue.unbounded<HarnessEvent>(), (queue) => {
+  const all: Array<HarnessEvent> = []
+  const status = (wanted: string): ReturnType<Told["status"]> =>
+    Effect.flatMap(Queue.take(queue), (event) =>
+      event.type === "mcp-server-status" && event.status === wanted ? Effect.succeed(event) : status(wanted)
+    )
+  return {
+    tell: (event) =>
+      Effect.sync(() => {
+        all.push(event)
+        Queue.offerUnsafe(queue, event)
+      }),
+    status,
+    events: () => all
+  }
+})
+
+export interface Called {
+  readonly output?: ToolOutput
+  readonly problem?: ToolProblem
+  readonly dispatched: boolean
+}
+
+export interface Opened extends Told {
+  readonly servers: SessionServers.SessionServers
+  readonly call: (tool: string, args?: Schema.JsonObject, boundTo?: string) => Effect.Effect<Called>
+  readonly names: () => ReadonlyArray<string>
+  readonly kept: Map<string, { readonly mime: string; readonly bytes: Uint8Array }>
+  readonly pids: Effect.Effect<ReadonlyArray<number>>
+}
+
+export const sessionId = "ses_test"
+
+/** Opens a session's servers over an owner of their own, without a host. */
+export const open = (...given: ReadonlyArray<McpServer>) =>
+  Effect.gen(function* () {
+    const owner = yield* Effect.acquireRelease(
+      Effect.sync(() => makeProcessOwner({ instanceId: "test", environment: process.env })),
+      (owner) => owner.dispose
+    )
+    const servers = yield* SessionServers.make({
+      owner,
+      version: "0.0.0",
+      withheld: [],
+      redact: (text) => text.replaceAll("a-secret-value", "[redacted]"),
+      isAliasTaken: () => false,
+      isNameTaken: () => false
+    })
+    const { events, status, tell } = yield* told
+    const kept = new Map<string, { readonly mime: string; readonly bytes: Uint8Array }>()
+    yield* servers.open({ sessionId, directory: process.cwd(), tell }, given)
+    const call: Opened["call"] = (tool, args = {}, boundTo = servers.bindingOf(sessionId, tool)) =>
+      Effect.gen(function* () {
+        let dispatched = false
+        const running = servers.execute({
+          sessionId,
+          workspace: process.cwd(),
+          tool,
+          ...(boundTo === undefined ? {} : { boundTo }),
+          arguments: args,
+          beforeDispatch: Effect.sync(() => {
+            dispatched = true
+          }),
+          onDelta: () => Effect.void,
+          keepArtifact: (mime, bytes) =>
+            Effect.sync(() => {
+              const id = `art_${kept.size + 1}`
+              kept.set(id, { mime, bytes })
+              return id
+            })
+        })
+        assert.isDefined(running, `${tool} is no tool of this session`)
+        return yield* Effect.match(running as NonNullable<typeof running>, {
+          onFailure: (problem): Called => ({ problem, dispatched }),
+          onSuccess: (output): Called => ({ output, dispatched })
+        })
+      })
+    const opened: Opened = {
+      servers,
+      tell,
+      status,
+      events,
+      call,
+      kept,
+      names: () => servers.tools(sessionId).map((tool) => tool.qualifiedName),
+      pids: Effect.map(owner.list, (list) =>
+        list.flatMap(({ pid, role, state }) => (role === "mcp" && state === "running" ? [pid] : []))
+      )
+    }
+    return opened
+  })
+
+/** Opens one server and waits until it is ready. */
+export const ready = (manner: ServerManner = {}, more: Parameters<typeof server>[1] = {}) =>
+  Effect.gen(function* () {
+    const opened = yield* open(server(manner, more))
+    yield* opened.status("ready")
+    return opened
+  })

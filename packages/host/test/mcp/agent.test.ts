@@ -1,0 +1,125 @@
+/** The native agent works with the MCP servers of its session (AGT-030, AGT-033, ACP-214, ACP-217, ACP-219). */
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import type { McpServer } from "@tackroom/sdk/adapters"
+import { Effect, type Scope } from "effect"
+import {
+  approval,
+  at,
+  call,
+  ended,
+  interrupted,
+  journal,
+  ofType,
+  respond,
+  run,
+  say,
+  type Stage,
+  stage,
+  type StageOptions,
+  start
+} from "../runs/Kit.ts"
+import { server, type Told, told } from "./Kit.ts"
+
+const done = [say("Done.")]
+
+/** A session of a scripted agent, opened with servers. */
+const withServers = (
+  options: StageOptions,
+  ...servers: ReadonlyArray<McpServer>
+): Effect.Effect<Stage & { readonly told: Told }, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const on = yield* stage(options)
+    const news = yield* told
+    const { sessionId } = on
+    yield* on.host.servers.open({ sessionId, directory: on.folder.workspace, tell: news.tell }, servers)
+    return { ...on, told: news }
+  })
+
+describe("an agent with servers of its session", () => {
+  it.live(
+    "a tool of a server is asked for, recorded, called and ended like any other [AGT-033] [AGT-035] [ACP-219]",
+    () =>
+      Effect.gen(function* () {
+        const on = yield* withServers(
+          {
+            scenario: [[call("manners.sum", { a: 2, b: 40 })], done],
+            agent: { approvals: { mode: "only", tools: [] } }
+          },
+          server()
+        )
+        yield* on.told.status("ready")
+        yield* start(on)
+        // No policy names it, so a person is asked, though the server calls its tool read-only.
+        const asked = approval(yield* interrupted(on))
+        assert.deepStrictEqual(
+          [asked.tool, asked.qualifiedName, asked.category],
+          ["manners__sum", "manners.sum", "external"]
+        )
+        yield* respond(on, asked.id, "once")
+        assert.strictEqual((yield* ended(on)).status, "completed")
+        const events = yield* journal(on)
+        const [output] = ofType(events, "tool-output")
+        assert.deepStrictEqual(output?.["output"], { sum: 42 })
+        assert.deepStrictEqual(output?.["metadata"], { tool: "manners__sum", outcome: "completed" })
+        assert.strictEqual(ofType(events, "tool-status").filter((event) => at(event, "metadata", "dispatch")).length, 1)
+      })
+  )
+
+  it.live("the tools of a session's servers are that session's alone [AGT-030]", () =>
+    Effect.gen(function* () {
+      const on = yield* withServers(
+        {
+          scenario: { agents: { helper: [[call("manners.echo", {})], done] } },
+          agent: { approvals: { mode: "never" } }
+        },
+        server()
+      )
+      yield* on.told.status("ready")
+      const { session } = yield* on.api["agent/session"]({ agent: "helper", workspace: on.folder.workspace })
+      const other: Stage = { ...on, sessionId: session.sessionId }
+      assert.strictEqual((yield* run(other)).status, "completed")
+      assert.deepStrictEqual(
+        ofType(yield* journal(other), "tool-error").map((event) => at(event, "metadata", "outcome")),
+        ["not_run"]
+      )
+      assert.strictEqual((yield* run(on)).status, "completed")
+      assert.strictEqual(ofType(yield* journal(on), "tool-output").length, 1)
+    })
+  )
+
+  it.live("a server of the official SDK is worked with: the reference server for everything", () =>
+    Effect.gen(function* () {
+      const program = fileURLToPath(import.meta.resolve("@modelcontextprotocol/server-everything/dist/index.js"))
+      const on = yield* withServers(
+        {
+          scenario: [
+            [
+              call("everything.echo", { message: "hi" }),
+              call("everything.get-structured-content", { location: "New York" }),
+              call("everything.get-tiny-image", {}),
+              call("everything.echo", { message: 7 })
+            ],
+            done
+          ],
+          agent: { approvals: { mode: "never" } }
+        },
+        { name: "Everything", transport: "stdio", command: process.execPath, args: [program, "stdio"], env: {} }
+      )
+      yield* on.told.status("ready")
+      assert.strictEqual((yield* run(on)).status, "completed")
+      const events = yield* journal(on)
+      const [echo, structured, image] = ofType(events, "tool-output")
+      assert.strictEqual(echo?.["output"], "Echo: hi")
+      assert.hasAllKeys(structured?.["output"], ["temperature", "conditions", "humidity"])
+      assert.strictEqual(at(image, "attachments", 0, "mime"), "image/png")
+      const artifactId = String(at(image, "attachments", 0, "artifact_id"))
+      const artifact = yield* on.api["artifact/read"]({ sessionId: on.sessionId, artifactId })
+      assert.deepStrictEqual([artifact.mediaType, artifact.eof], ["image/png", true])
+      assert.deepStrictEqual(
+        ofType(events, "tool-error").map((event) => at(event, "metadata", "outcome")),
+        ["not_run"]
+      )
+    })
+  )
+})
