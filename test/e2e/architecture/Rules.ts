@@ -155,6 +155,7 @@ export const exportMaps: Readonly<Record<string, Readonly<Record<string, string>
     "./harnesses/host": "./src/harness/host/index.ts",
     "./harnesses/scripted": "./src/harness/scripted/index.ts",
     "./harnesses/serve": "./src/harness/serve/index.ts",
+    "./mcp-resolver": "./src/mcp/index.ts",
     "./scenario": "./src/scenario/index.ts",
     "./package.json": "./package.json"
   },

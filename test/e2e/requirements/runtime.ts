@@ -7,7 +7,6 @@ const handoff = "comes with handoff between harnesses"
 const subagents = "comes with subagents"
 const http = "comes with the HTTP service"
 const goals = "comes with goals"
-const mcp = "comes with MCP servers"
 const commands = "comes with MCP servers and file commands"
 
 export const runtimeRules: ReadonlyArray<Requirement> = [
@@ -213,12 +212,12 @@ export const runtimeRules: ReadonlyArray<Requirement> = [
   { id: "RT-298", title: "a row without transcript says so", open: subagents },
   { id: "RT-299", title: "keys and child ids are stable over restarts", open: subagents },
   // 12 MCP and commands
-  { id: "RT-300", title: "a user's server entry outranks a managed one", open: mcp },
-  { id: "RT-301", title: "disabled and incomplete entries are left out with their status", open: mcp },
-  { id: "RT-302", title: "strict makes a blocked server an error", open: mcp },
-  { id: "RT-303", title: "a server an agent cannot take is blocked aloud", open: mcp },
-  { id: "RT-304", title: "secret references are resolved at spawn only", open: mcp },
-  { id: "RT-305", title: "values are not expanded", open: mcp },
+  { id: "RT-300", title: "a user's server entry outranks a managed one" },
+  { id: "RT-301", title: "disabled and incomplete entries are left out with their status" },
+  { id: "RT-302", title: "strict makes a blocked server an error" },
+  { id: "RT-303", title: "a server an agent cannot take is blocked aloud" },
+  { id: "RT-304", title: "secret references are resolved at spawn only" },
+  { id: "RT-305", title: "values are not expanded" },
   { id: "RT-310", title: "the first command directory wins and shadowing is reported", open: commands },
   { id: "RT-311", title: "a missing directory is empty, an unreadable one an error", open: commands },
   { id: "RT-312", title: "an oversize or undecodable command file is listed with its error", open: commands },

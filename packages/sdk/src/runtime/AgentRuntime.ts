@@ -22,9 +22,11 @@ import { Hub } from "./Hub.ts"
 import { Interactions } from "./Interactions.ts"
 import { Journal } from "./Journal.ts"
 import { Leases } from "./Leases.ts"
+import { McpServers } from "./McpServers.ts"
 import { Minting } from "./Minting.ts"
 import { NativeSessions } from "./NativeSessions.ts"
 import { NewSessions } from "./NewSessions.ts"
+import { Notices } from "./Notices.ts"
 import {
   Options,
   resolveOptions,
@@ -67,6 +69,7 @@ export type RuntimeServices =
   | Recovery
   | ActiveTurns
   | Hub
+  | McpServers
   | Secrets
   | Store
 
@@ -89,7 +92,8 @@ const harnesses = NativeSessions.layer.pipe(
   Layer.provideMerge(HarnessRegistry.layer),
   Layer.provideMerge(Layer.effect(HarnessHost, hostLayer)),
   Layer.provideMerge(Interactions.layer),
-  Layer.provideMerge(Layer.mergeAll(Asks.layer, Processes.layer))
+  Layer.provideMerge(Layer.mergeAll(Asks.layer, Processes.layer, McpServers.layer)),
+  Layer.provideMerge(Notices.layer)
 )
 
 /** Turns from their admission to their end, and what recovery takes up. */

@@ -20,15 +20,17 @@ import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { isAgentHarnessAccess } from "../harness/Definitions.ts"
 import { harnessKey, type HarnessDriver, type HarnessFactory, type ModelOption } from "../harness/Harness.ts"
 import { HarnessRegistry } from "./HarnessRegistry.ts"
-import { ActiveTurns } from "./ActiveTurns.ts"
+import { ActiveTurns, type Opened } from "./ActiveTurns.ts"
 import { withDeadline } from "./Deadlines.ts"
 import { problemOf } from "./Decoding.ts"
 import { Hub } from "./Hub.ts"
 import { Journal } from "./Journal.ts"
+import { McpServers, type AcceptedMcp } from "./McpServers.ts"
 import { Minting } from "./Minting.ts"
 import { harnessOf, NativeSessions } from "./NativeSessions.ts"
 import { Options } from "./Options.ts"
 import { Sessions } from "./Sessions.ts"
+import type { SessionRow } from "../store/Rows.ts"
 
 /** One harness's answer; an error is passed on, never replaced (RT-066). */
 export type OptionsResult =
@@ -83,6 +85,7 @@ export class Config extends Context.Service<
       const actives = yield* ActiveTurns
       const options = yield* Options
       const minting = yield* Minting
+      const mcp = yield* McpServers
       const cache = new Map<string, { readonly at: number; readonly options: ReadonlyArray<ConfigOption> }>()
 
       const apply = (config: SessionConfig, update: SessionConfigUpdate): SessionConfig => {
@@ -93,6 +96,21 @@ export class Config extends Context.Service<
         }
         return next as unknown as SessionConfig
       }
+
+      /** Whether an open session can be closed and opened again with other servers (ACP-073). */
+      const replaceable = Effect.fnUntraced(function* (
+        row: SessionRow,
+        servers: AcceptedMcp,
+        { capabilities }: Opened
+      ): Effect.fn.Return<void, RuntimeError> {
+        if (actives.get(row.id) !== undefined) return yield* new SessionTurnInProgress({ sessionId: row.id })
+        const harness = harnessKey(harnessOf(row))
+        const operation = mcp.unsupported(servers.stored, capabilities.mcp)
+        if (operation !== undefined) return yield* new UnsupportedOperation({ harness, operation })
+        if (capabilities.resume === "none" && row.lastTurn !== null) {
+          return yield* new UnsupportedOperation({ harness, operation: "a change of MCP servers" })
+        }
+      })
 
       const update = Effect.fnUntraced(function* (
         sessionId: string,
@@ -121,13 +139,14 @@ export class Config extends Context.Service<
           if (actives.get(sessionId) !== undefined) return yield* new SessionTurnInProgress({ sessionId })
           return yield* new UnsupportedOperation({ harness: harnessKey(harnessOf(row)), operation: "handoff" })
         }
-        if (change.mcp !== undefined) {
-          return yield* new UnsupportedOperation({ harness: harnessKey(harnessOf(row)), operation: "mcp" })
-        }
+        const { mcp: wanted, ...rest } = change
+        const servers = wanted === undefined ? undefined : yield* mcp.accept(sessionId, wanted ?? [], "config")
+        const isNew = servers !== undefined && !mcp.isInForce(row, servers)
         const opened = natives.opened(sessionId)
-        let accepted = apply(row.config, change)
-        if (opened !== undefined) {
-          const answer = yield* Effect.result(opened.driver.configure(opened.binding, change))
+        if (isNew && opened !== undefined) yield* replaceable(row, servers, opened)
+        let accepted = apply(row.config, servers === undefined ? rest : { ...rest, mcp: servers.stored ?? null })
+        if (opened !== undefined && Object.keys(rest).length > 0) {
+          const answer = yield* Effect.result(opened.driver.configure(opened.binding, rest))
           if (answer._tag === "Success") accepted = { ...accepted, ...answer.success }
           else if (answer.failure._tag !== "UnsupportedOperation") return yield* Effect.fail(answer.failure)
           else return yield* Effect.fail(answer.failure)
@@ -141,6 +160,11 @@ export class Config extends Context.Service<
         accepted = {
           ...accepted,
           permissionCeiling: policy?.permissionCeiling ?? row.config.permissionCeiling ?? options.permissionCeiling
+        }
+        if (isNew) {
+          // The next opening has the new servers; there is no way to change those of an open conversation.
+          yield* natives.close(sessionId)
+          yield* mcp.keep(sessionId, servers)
         }
         yield* journal.outside(sessionId, [{ type: "config-update", config: accepted }])
         hub.touch(sessionId, "row")

@@ -7,10 +7,11 @@ import { HarnessRejected, type HarnessError } from "@tackroom/protocol"
 import { Effect } from "effect"
 import type { HarnessContext } from "../harness/Harness.ts"
 import { Store } from "../store/Store.ts"
-import { ActiveTurns } from "./ActiveTurns.ts"
 import { Asks } from "./Asks.ts"
 import { Journal } from "./Journal.ts"
 import { Leases } from "./Leases.ts"
+import { McpServers } from "./McpServers.ts"
+import { Notices } from "./Notices.ts"
 import { Processes } from "./Processes.ts"
 import { Secrets } from "./Secrets.ts"
 
@@ -18,7 +19,8 @@ export const hostLayer = Effect.gen(function* () {
   const asks = yield* Asks
   const store = yield* Store
   const journal = yield* Journal
-  const actives = yield* ActiveTurns
+  const notices = yield* Notices
+  const servers = yield* McpServers
   const leases = yield* Leases
   const secrets = yield* Secrets
   const processes = yield* Processes
@@ -47,16 +49,10 @@ export const hostLayer = Effect.gen(function* () {
     secrets: { get: secrets.get },
     processes: processes.owner,
     notice: (sessionId, event) =>
-      Effect.suspend(() => {
-        const active = actives.get(sessionId)
-        // While a turn runs its log keeps the order; a notice is still outside the turn.
-        const before = active === undefined || active.ending ? Effect.void : Effect.ignore(active.log.flush)
-        return Effect.flatMap(before, () =>
-          journal
-            .outside(sessionId, [event])
-            .pipe(Effect.catch((error) => Effect.logWarning("A notice of a harness could not be journaled", error)))
-        )
-      }),
+      Effect.andThen(
+        notices.tell(sessionId, [event]),
+        Effect.sync(() => servers.observe(sessionId, event))
+      ),
     get instanceId() {
       return leases.owner
     }

@@ -4,10 +4,24 @@
  *
  * @since 0.1.0
  */
-import { HarnessContextLost, type HarnessError, type ResumeUnconfirmed, type SessionMissing } from "@tackroom/protocol"
+import {
+  HarnessContextLost,
+  UnsupportedOperation,
+  type HarnessError,
+  type ResumeUnconfirmed,
+  type SessionMissing
+} from "@tackroom/protocol"
 import { isTerminalType, type HarnessEvent, type HarnessRef } from "@tackroom/protocol/events"
 import { Context, Deferred, Effect, FiberMap, Layer, Stream } from "effect"
-import { harnessKey, OwnTurn, type HarnessDriver, type NativeSession, type OpenSession } from "../harness/Harness.ts"
+import {
+  harnessKey,
+  OwnTurn,
+  type HarnessDriver,
+  type McpServer,
+  type NativeSession,
+  type OpenSession
+} from "../harness/Harness.ts"
+import type { HarnessCapabilities } from "../harness/Capabilities.ts"
 import { HarnessRegistry } from "./HarnessRegistry.ts"
 import type { BindingRow, SessionRow } from "../store/Rows.ts"
 import type { StoreFailure } from "../store/RuntimeStore.ts"
@@ -15,6 +29,7 @@ import { Store } from "../store/Store.ts"
 import { ActiveTurns, type Opened } from "./ActiveTurns.ts"
 import { withDeadline } from "./Deadlines.ts"
 import { Journal } from "./Journal.ts"
+import { McpServers } from "./McpServers.ts"
 import { Minting } from "./Minting.ts"
 import { Options } from "./Options.ts"
 
@@ -25,7 +40,8 @@ export const harnessOf = (row: Pick<SessionRow, "harnessId" | "access">): Harnes
 
 /** Everything a driver needs to open a session. */
 export const openInputOf = (
-  row: Pick<SessionRow, "id" | "workspaceId" | "directory" | "title" | "config">
+  row: Pick<SessionRow, "id" | "workspaceId" | "directory" | "title" | "config">,
+  servers: ReadonlyArray<McpServer> = []
 ): OpenSession => ({
   sessionId: row.id,
   workspaceId: row.workspaceId,
@@ -35,7 +51,8 @@ export const openInputOf = (
   ...(row.config.agent === undefined ? {} : { agent: row.config.agent }),
   ...(row.config.instructions === undefined ? {} : { instructions: row.config.instructions }),
   ...(row.config.permissionMode === undefined ? {} : { permissionMode: row.config.permissionMode }),
-  ...(row.title === null ? {} : { title: row.title })
+  ...(row.title === null ? {} : { title: row.title }),
+  ...(servers.length === 0 ? {} : { mcp: servers })
 })
 
 /** Admits and runs a turn that a harness begins itself; returns when it is admitted. */
@@ -48,8 +65,13 @@ export class NativeSessions extends Context.Service<
   {
     /** The open harness session, if there is one in this process. */
     readonly opened: (sessionId: string) => Opened | undefined
-    /** Opens a new one for a row that is not stored yet; the binding is put by `bind`. */
-    readonly openNew: (row: SessionRow) => Effect.Effect<Opened & { readonly native: NativeSession }, HarnessError>
+    /**
+     * Opens a new one for a row that is not stored yet; the binding is put by `bind`. Fails for MCP servers that the
+     * harness does not take.
+     */
+    readonly openNew: (
+      row: SessionRow
+    ) => Effect.Effect<Opened & { readonly native: NativeSession }, HarnessError | UnsupportedOperation>
     readonly bind: (sessionId: string, opened: Opened) => Effect.Effect<void, StoreFailure>
     /** Opens or resumes; single flight per session. `fresh`: a lost conversation may be replaced (allowFreshContext). */
     readonly ensure: (
@@ -74,6 +96,7 @@ export class NativeSessions extends Context.Service<
       const options = yield* Options
       const actives = yield* ActiveTurns
       const minting = yield* Minting
+      const mcp = yield* McpServers
       const open = new Map<string, Opened>()
       const flights = new Map<
         string,
@@ -96,12 +119,50 @@ export class NativeSessions extends Context.Service<
         ...(native.ownerKey === undefined ? {} : { ownerKey: native.ownerKey })
       })
 
-      const openNew = Effect.fnUntraced(function* (row: SessionRow) {
+      const capabilitiesOf = (row: SessionRow, driver: HarnessDriver) =>
+        driver.capabilities({ directory: row.directory, sessionId: row.id })
+
+      /** The servers of this opening; what cannot be had is told, and the session opens without it. */
+      const begin = Effect.fnUntraced(function* (row: SessionRow, capabilities: HarnessCapabilities) {
+        const opening = yield* mcp.opening(row, capabilities.mcp)
+        yield* mcp.begin(row.id, opening)
+        return opening.servers
+      })
+
+      /** A harness is asked what it takes only when there is something to take: an answer may start its process. */
+      const serversOf = Effect.fnUntraced(function* (row: SessionRow, driver: HarnessDriver) {
+        if (row.config.mcp === undefined) return []
         const ref = harnessOf(row)
-        const driver = yield* registry.driver(ref)
-        const native = yield* within(ref, "openSession", driver.openSession(openInputOf(row)))
-        const capabilities = yield* driver.capabilities({ directory: row.directory, sessionId: row.id })
+        return yield* begin(row, yield* within(ref, "openSession", capabilitiesOf(row, driver)))
+      })
+
+      const openWith = Effect.fnUntraced(function* (
+        row: SessionRow,
+        driver: HarnessDriver,
+        servers: ReadonlyArray<McpServer>
+      ) {
+        const native = yield* within(harnessOf(row), "openSession", driver.openSession(openInputOf(row, servers)))
+        const capabilities = yield* capabilitiesOf(row, driver)
         return { driver, capabilities, binding: bindingOf(row, native), native }
+      })
+
+      const refuse = Effect.fnUntraced(function* (row: SessionRow, driver: HarnessDriver) {
+        if (row.config.mcp === undefined) return
+        const ref = harnessOf(row)
+        const capabilities = yield* within(ref, "openSession", capabilitiesOf(row, driver))
+        const operation = mcp.unsupported(row.config.mcp, capabilities.mcp)
+        if (operation === undefined) return
+        // It may have been started for the question.
+        yield* Effect.ignore(
+          driver.closeSession(bindingOf(row, { upstreamSessionId: row.id, upstreamState: "pending" }))
+        )
+        return yield* new UnsupportedOperation({ harness: harnessKey(ref), operation })
+      })
+
+      const openNew = Effect.fnUntraced(function* (row: SessionRow) {
+        const driver = yield* registry.driver(harnessOf(row))
+        yield* refuse(row, driver)
+        return yield* openWith(row, driver, yield* serversOf(row, driver))
       })
 
       /** What arrives between turns joins the turn before it (RT-146). */
@@ -156,16 +217,17 @@ export class NativeSessions extends Context.Service<
       const resume = Effect.fnUntraced(function* (row: SessionRow, binding: BindingRow, fresh: boolean) {
         const ref = harnessOf(row)
         const driver = yield* registry.driver(ref)
-        const capabilities = yield* driver.capabilities({ directory: row.directory, sessionId: row.id })
+        const capabilities = yield* capabilitiesOf(row, driver)
+        const servers = yield* begin(row, capabilities)
         const native: Effect.Effect<
           NativeSession,
           HarnessError | SessionMissing | ResumeUnconfirmed | HarnessContextLost
         > =
           capabilities.resume === "none"
             ? row.lastTurn === null
-              ? driver.openSession(openInputOf(row))
+              ? driver.openSession(openInputOf(row, servers))
               : Effect.fail(new HarnessContextLost({ harness: harnessKey(ref), operation: "resumeSession" }))
-            : driver.resumeSession(binding)
+            : driver.resumeSession(binding, servers)
         const attempt = yield* Effect.result(within(ref, "resumeSession", native))
         let reset = false
         let answer: NativeSession
@@ -178,7 +240,7 @@ export class NativeSessions extends Context.Service<
               (binding.upstreamState === "pending" || row.lastTurn === null || fresh)) ||
             (error._tag === "HarnessContextLost" && fresh)
           if (!again) return yield* Effect.fail(error)
-          answer = yield* within(ref, "openSession", driver.openSession(openInputOf(row)))
+          answer = yield* within(ref, "openSession", driver.openSession(openInputOf(row, servers)))
           reset = binding.upstreamState !== "pending" && row.lastTurn !== null
         }
         const opened: Opened = { driver, capabilities, binding: bindingOf(row, answer) }
@@ -204,7 +266,8 @@ export class NativeSessions extends Context.Service<
           return Effect.gen(function* () {
             const binding = yield* store.binding(row.id)
             if (binding !== undefined) return yield* resume(row, binding, how.fresh === true)
-            const opened = yield* openNew(row)
+            const driver = yield* registry.driver(harnessOf(row))
+            const opened = yield* openWith(row, driver, yield* serversOf(row, driver))
             yield* bind(row.id, opened)
             return { opened: opened as Opened, reset: false }
           }).pipe(
@@ -226,6 +289,7 @@ export class NativeSessions extends Context.Service<
           Effect.suspend(() => {
             const opened = open.get(sessionId)
             open.delete(sessionId)
+            mcp.closed(sessionId)
             return opened === undefined
               ? Effect.void
               : Effect.ensuring(
@@ -235,6 +299,7 @@ export class NativeSessions extends Context.Service<
           }),
         forget: (sessionId) => {
           open.delete(sessionId)
+          mcp.forget(sessionId)
         },
         driver: (row) => registry.driver(harnessOf(row)),
         sessions: () => open.keys(),

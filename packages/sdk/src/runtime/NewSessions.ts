@@ -11,11 +11,10 @@ import {
   HarnessNotRegistered,
   InvalidExecutionBinding,
   SessionConflict,
-  UnsupportedOperation,
   type RuntimeError
 } from "@tackroom/protocol"
 import type { Session, SessionConfig } from "@tackroom/protocol/events"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Exit, Layer } from "effect"
 import { harnessKey } from "../harness/Harness.ts"
 import type { SessionRow } from "../store/Rows.ts"
 import type { NewEntry, OpFailed, WriteOptions } from "../store/RuntimeStore.ts"
@@ -23,11 +22,21 @@ import { Store } from "../store/Store.ts"
 import { HarnessRegistry } from "./HarnessRegistry.ts"
 import { factsOf, Hub } from "./Hub.ts"
 import { Journal } from "./Journal.ts"
+import { McpServers, type AcceptedMcp } from "./McpServers.ts"
 import { Minting } from "./Minting.ts"
 import { NativeSessions } from "./NativeSessions.ts"
+import { Notices } from "./Notices.ts"
 import { Options } from "./Options.ts"
 import { checkFields, directoryOf, invalid, lower, refuseOwn, type EmbeddedSession } from "./SessionInput.ts"
 import { SessionViews } from "./SessionViews.ts"
+
+/** A session as it will be. */
+interface Draft {
+  readonly input: EmbeddedSession
+  readonly row: SessionRow
+  /** The MCP servers that it was given. */
+  readonly mcp: AcceptedMcp | undefined
+}
 
 export class NewSessions extends Context.Service<
   NewSessions,
@@ -48,14 +57,13 @@ export class NewSessions extends Context.Service<
       const minting = yield* Minting
       const registry = yield* HarnessRegistry
       const natives = yield* NativeSessions
+      const mcp = yield* McpServers
+      const notices = yield* Notices
       const { shown } = yield* SessionViews
 
-      const rowOf = Effect.fnUntraced(function* (input: EmbeddedSession): Effect.fn.Return<SessionRow, RuntimeError> {
+      const draft = Effect.fnUntraced(function* (input: EmbeddedSession): Effect.fn.Return<Draft, RuntimeError> {
         const problem = refuseOwn(input) ?? checkFields(input)
         if (problem !== undefined) return yield* problem
-        if (input.mcp !== undefined) {
-          return yield* new UnsupportedOperation({ harness: harnessKey(input.harness), operation: "mcp" })
-        }
         if (input.id !== undefined) {
           const bad = callerSessionIdProblem(input.id)
           if (bad !== undefined) return yield* invalid("id", bad)
@@ -79,6 +87,7 @@ export class NewSessions extends Context.Service<
         }
         const id = input.id ?? minting.id("session")
         const now = minting.now()
+        const accepted = input.mcp === undefined ? undefined : yield* mcp.accept(id, input.mcp, "session")
         const config: SessionConfig = {
           harness: input.harness,
           ...(input.model === undefined ? {} : { model: input.model }),
@@ -87,9 +96,10 @@ export class NewSessions extends Context.Service<
           ...(input.instructions === undefined ? {} : { instructions: input.instructions }),
           ...(input.group === undefined ? {} : { group: input.group }),
           ...(input.permissionMode === undefined ? {} : { permissionMode: input.permissionMode }),
+          ...(accepted?.stored === undefined ? {} : { mcp: accepted.stored }),
           permissionCeiling: lower(options.permissionCeiling, policy?.permissionCeiling)
         }
-        return {
+        const row: SessionRow = {
           id,
           workspaceId,
           directory,
@@ -118,6 +128,7 @@ export class NewSessions extends Context.Service<
           archivedAt: null,
           closedAt: null
         }
+        return { input, row, mcp: accepted }
       })
 
       const createdEntry = (row: SessionRow): NewEntry => ({
@@ -144,7 +155,9 @@ export class NewSessions extends Context.Service<
       })
 
       /** Opens the harness's side before the row is stored, so that a failed opening leaves no row (RT-044). */
-      const openFor = Effect.fnUntraced(function* (input: EmbeddedSession, row: SessionRow) {
+      const openFor = Effect.fnUntraced(function* ({ input, mcp: accepted, row }: Draft) {
+        notices.hold(row.id)
+        if (accepted !== undefined) yield* mcp.keep(row.id, accepted)
         if (input.open === "lazy") return undefined
         const opened = yield* Effect.result(natives.openNew(row))
         if (opened._tag === "Success") return opened.success
@@ -156,17 +169,31 @@ export class NewSessions extends Context.Service<
         inputs: ReadonlyArray<EmbeddedSession>,
         write: WriteOptions<ReadonlyArray<SessionRow>> = {}
       ): Effect.fn.Return<ReadonlyArray<Session>, RuntimeError | OpFailed> {
-        const rows: Array<SessionRow> = []
-        for (const input of inputs) rows.push(yield* rowOf(input))
+        const drafts: Array<Draft> = []
+        for (const input of inputs) drafts.push(yield* draft(input))
+        const rows = drafts.map(({ row }) => row)
         if (inputs.length === 1 && inputs[0]?.id !== undefined && rows[0] !== undefined) {
           const found = yield* existing(rows[0])
           if (found !== undefined) return [yield* shown(found)]
         }
+        return yield* Effect.onExit(stored(drafts, write), (exit) =>
+          Effect.sync(() => {
+            for (const { id } of rows) {
+              notices.drop(id)
+              if (Exit.isFailure(exit)) mcp.forget(id)
+            }
+          })
+        )
+      })
+
+      /** Opened and stored, all of them or none. */
+      const stored = Effect.fnUntraced(function* (
+        drafts: ReadonlyArray<Draft>,
+        write: WriteOptions<ReadonlyArray<SessionRow>>
+      ): Effect.fn.Return<ReadonlyArray<Session>, RuntimeError | OpFailed> {
+        const rows = drafts.map(({ row }) => row)
         const opened: Array<Effect.Success<ReturnType<typeof openFor>>> = []
-        for (const [i, input] of inputs.entries()) {
-          const row = rows[i]
-          if (row !== undefined) opened.push(yield* openFor(input, row))
-        }
+        for (const one of drafts) opened.push(yield* openFor(one))
         return yield* Effect.uninterruptible(
           Effect.gen(function* () {
             const made = yield* Effect.result(
@@ -176,7 +203,7 @@ export class NewSessions extends Context.Service<
                     row,
                     entries: [
                       createdEntry({ ...row, head: 0, fence: 0 }),
-                      ...(inputs[i]?.entries ?? []).map((payload): NewEntry => ({ payload }))
+                      ...(drafts[i]?.input.entries ?? []).map((payload): NewEntry => ({ payload }))
                     ]
                   })),
                   write
@@ -217,6 +244,7 @@ export class NewSessions extends Context.Service<
                   error: native.message
                 })
               }
+              yield* notices.release(row.id)
               hub.touch(row.id, "row")
               const session = yield* shown(row)
               out.push(

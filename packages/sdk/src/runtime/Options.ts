@@ -11,6 +11,7 @@ import type {
   Envelope,
   HarnessRef,
   Interaction,
+  McpEntry,
   PermissionLevel,
   Session,
   TurnOutcome
@@ -99,6 +100,8 @@ export interface AgentRuntimeOptions {
     readonly harness: HarnessRef
   }) => { readonly permissionCeiling?: PermissionLevel; readonly harnesses?: ReadonlyArray<string> } | undefined
   readonly secrets?: SecretSource
+  /** MCP servers that a session can name; it gets none that it does not name (section 12). */
+  readonly mcp?: Readonly<Record<string, McpEntry>>
   readonly recover?: "all" | "opened"
   readonly owner?: string
   readonly decide?: (interaction: Interaction, session: Session) => Answer<PolicyDecision | undefined>
@@ -156,6 +159,7 @@ export interface ResolvedOptions {
   readonly interactionTimeoutMs: number | null
   readonly sessionPolicy: AgentRuntimeOptions["sessionPolicy"]
   readonly secrets: SecretSource | undefined
+  readonly mcp: ReadonlyMap<string, McpEntry>
   readonly recover: "all" | "opened"
   readonly owner: string | null
   readonly decide: AgentRuntimeOptions["decide"]
@@ -227,6 +231,7 @@ export const resolveOptions = (options: AgentRuntimeOptions, embedder: EmbedderO
     interactionTimeoutMs: timeout === null ? null : integer("interactionTimeoutMs", timeout, 1000, 1000),
     sessionPolicy: options.sessionPolicy,
     secrets: options.secrets,
+    mcp: new Map(Object.entries(options.mcp ?? {})),
     recover: options.recover ?? "all",
     owner: name("owner", options.owner) ?? null,
     decide: options.decide,

@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 import { Context, Effect, Layer } from "effect"
+import { isSessionSecret } from "../mcp/SessionEntries.ts"
 import { fromAnswer } from "./Answers.ts"
 import { Options } from "./Options.ts"
 
@@ -82,6 +83,10 @@ export class Secrets extends Context.Service<
   {
     readonly known: KnownSecrets
     readonly get: (name: string) => Effect.Effect<string | undefined>
+    /** Keeps a value of this process alone, under a name that no application is asked for. */
+    readonly keep: (name: string, value: string) => void
+    readonly kept: (name: string) => string | undefined
+    readonly drop: (name: string) => void
   }
 >()("@tackroom/sdk/runtime/Secrets") {
   static readonly layer = Layer.effect(
@@ -90,18 +95,22 @@ export class Secrets extends Context.Service<
       const options = yield* Options
       const known = new KnownSecrets()
       const source = options.secrets
+      const own = new Map<string, string>()
       return Secrets.of({
         known,
         get: (name) =>
-          source === undefined
-            ? Effect.succeed(undefined)
+          own.has(name) || isSessionSecret(name) || source === undefined
+            ? Effect.succeed(own.get(name))
             : Effect.map(
                 fromAnswer(() => source.get(name)),
                 (value) => {
                   if (value !== undefined) known.add(name, value)
                   return value
                 }
-              )
+              ),
+        keep: (name, value) => void own.set(name, value),
+        kept: (name) => own.get(name),
+        drop: (name) => void own.delete(name)
       })
     })
   )

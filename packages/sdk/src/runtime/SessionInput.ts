@@ -7,7 +7,14 @@
  */
 import { platform } from "#platform"
 import { InvalidExecutionBinding, SessionInvalid } from "@tackroom/protocol"
-import type { EventPayload, HarnessRef, ModelRef, PermissionLevel, Session } from "@tackroom/protocol/events"
+import type {
+  EventPayload,
+  HarnessRef,
+  ModelRef,
+  PermissionLevel,
+  Session,
+  SessionMcp
+} from "@tackroom/protocol/events"
 import { Effect } from "effect"
 import type { SessionRow } from "../store/Rows.ts"
 import { utf8Length } from "./Coalescer.ts"
@@ -26,7 +33,11 @@ export interface CreateSession {
   readonly tags?: ReadonlyArray<string>
   readonly metadata?: Readonly<Record<string, unknown>>
   readonly permissionMode?: string
-  readonly mcp?: unknown
+  /**
+   * MCP servers of this session: names of the runtime's configured ones, or entries by name. Values of `env` and `headers`
+   * stay in this process: a session that another one opens is without the servers that need them.
+   */
+  readonly mcp?: SessionMcp
   readonly open?: "eager" | "lazy"
   readonly keepOnFailure?: boolean
 }

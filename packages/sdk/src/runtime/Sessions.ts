@@ -203,8 +203,8 @@ export class Sessions extends Context.Service<
             yield* opened.driver
               .deleteSession(opened.binding)
               .pipe(Effect.catch((error) => Effect.logWarning("The harness could not delete its session", error)))
-            natives.forget(member)
           }
+          natives.forget(member)
         }
         yield* store.deleteSession(id, how.ops === undefined ? {} : { ops: how.ops })
         for (const member of family) {

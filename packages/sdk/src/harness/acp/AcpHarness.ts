@@ -24,11 +24,13 @@ import type {
 import { Deferred, Effect, Exit, Fiber, Scope, Semaphore, Stream } from "effect"
 import type { EnvironmentSpec } from "../../process/index.ts"
 import { type HarnessCapabilities, noCapabilities } from "../Capabilities.ts"
+import { toAcpMcpServers } from "../../mcp/Conversions.ts"
 import { classifyTurnError } from "../Definitions.ts"
 import {
   type HarnessContext,
   type HarnessDriver,
   type HarnessFactory,
+  type McpServer,
   type ModelOption,
   type NativeSession,
   type OpenSession,
@@ -92,6 +94,8 @@ interface Slot {
   readonly conversation: Conversation
   readonly lock: Semaphore.Semaphore
   agent: AgentConnection | undefined
+  /** The MCP servers that the conversation is opened with, also when its process has rested. */
+  servers: ReadonlyArray<McpServer>
   scope: Scope.Closeable | undefined
   /** The agent holds something that would be lost with the process, if it could not be reopened. */
   prompted: boolean
@@ -140,9 +144,22 @@ const capabilitiesOf = (id: string, facts: AgentFacts, offered: OfferedOptions):
     file: true
   },
   instructionChannel: "prompt-prefix",
+  // Every agent takes programs; the rest it says.
+  mcp: facts.mcpHttp ? "stdio+http" : "stdio",
   permissionModes: optionFor(offered, "mode") !== undefined,
   processScope: "session"
 })
+
+/** The servers of a session for its agent; the runtime gives none that the agent does not take. */
+const serversFor = ({ facts }: AgentConnection, { servers }: Slot) =>
+  toAcpMcpServers(Object.fromEntries(servers.map((server) => [server.name, server])), { http: facts.mcpHttp }).servers
+
+/** An agent that cannot start a server may say with what it tried. */
+const withoutValues = (servers: ReadonlyArray<McpServer>, text: string): string =>
+  servers
+    .flatMap((server) => Object.values(server.transport === "stdio" ? server.env : server.headers))
+    .filter((value) => value.length >= secretLength)
+    .reduce((rest, value) => rest.replaceAll(value, "[secret]"), text)
 
 const modelsOf = (id: string, option: ConfigOption | undefined): ReadonlyArray<ModelOption> =>
   (option?.selectOptions ?? []).map((choice) => ({
@@ -211,13 +228,15 @@ const make = (
 
     const start = (
       listener: AgentListener,
-      place: { readonly directory: string; readonly sessionId: string | undefined }
+      place: { readonly directory: string; readonly sessionId: string | undefined },
+      servers: () => ReadonlyArray<McpServer> = () => []
     ): Effect.Effect<AgentConnection, HarnessError, Scope.Scope> =>
       Effect.gen(function* () {
         const owner = yield* Effect.mapError(context.processes, () =>
           brokeProtocol(harness, "start", "no processes here")
         )
-        return yield* openAgent({ sdk: yield* sdk, owner, command, listener }, place)
+        const redact = (text: string): string => withoutValues(servers(), command.redact(text))
+        return yield* openAgent({ sdk: yield* sdk, owner, command: { ...command, redact }, listener }, place)
       })
 
     // Processes of sessions
@@ -233,6 +252,7 @@ const make = (
             conversation,
             lock: Semaphore.makeUnsafe(1),
             agent: undefined,
+            servers: [],
             scope: undefined,
             prompted: false,
             idle: undefined,
@@ -258,7 +278,7 @@ const make = (
         yield* endProcess(slot)
         const scope = yield* Scope.fork(driverScope)
         const { directory, listener, sessionId } = slot.conversation
-        const agent = yield* start(listener, { directory, sessionId }).pipe(
+        const agent = yield* start(listener, { directory, sessionId }, () => slot.servers).pipe(
           Scope.provide(scope),
           Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
         )
@@ -394,7 +414,7 @@ const make = (
 
     /** A new process is in its agent's own mode again, whichever one the conversation was left in. */
     const reopened = Effect.fnUntraced(function* (slot: Slot, agent: AgentConnection, upstream: string) {
-      yield* opened(slot, yield* reopen(harness, agent, slot.conversation, upstream))
+      yield* opened(slot, yield* reopen(harness, agent, slot.conversation, upstream, serversFor(agent, slot)))
       yield* chosenAtOpening(slot, agent, "resumeSession", [["mode", askingMode(slot, agent)]])
     })
 
@@ -411,9 +431,11 @@ const make = (
     const openNew = Effect.fnUntraced(function* (slot: Slot, input: OpenSession) {
       const upstream = slot.conversation.upstream()
       if (upstream !== undefined && slot.agent?.isOver() === false) return nativeOf(slot, upstream)
+      slot.servers = input.mcp ?? []
       const agent = yield* greeted(slot)
       slot.conversation.unnamed()
-      const answer = yield* orFail(agent.request("session/new", { cwd: slot.conversation.directory, mcpServers: [] }))
+      const mcpServers = serversFor(agent, slot)
+      const answer = yield* orFail(agent.request("session/new", { cwd: slot.conversation.directory, mcpServers }))
       const made = wordsOf(fieldsOf(answer)?.["sessionId"])
       if (made === undefined) return yield* brokeProtocol(harness, "session/new", "its answer names no session")
       slot.prompted = false
@@ -427,9 +449,14 @@ const make = (
       return nativeOf(slot, made)
     })
 
-    const resume = Effect.fnUntraced(function* (slot: Slot, binding: ExecutionBinding) {
+    const resume = Effect.fnUntraced(function* (
+      slot: Slot,
+      binding: ExecutionBinding,
+      servers: ReadonlyArray<McpServer>
+    ) {
       const upstream = binding.upstreamSessionId
       if (slot.conversation.upstream() === upstream && slot.agent?.isOver() === false) return nativeOf(slot, upstream)
+      slot.servers = servers
       const agent = yield* greeted(slot)
       if (agent.facts.reopens === undefined) {
         return yield* new ResumeUnconfirmed({
@@ -668,8 +695,10 @@ const make = (
       capabilities,
       openSession: (input) =>
         Effect.flatMap(slotOf(input.sessionId, input.directory), (slot) => locked(slot, openNew(slot, input))),
-      resumeSession: (binding) =>
-        Effect.flatMap(slotOf(binding.sessionId, binding.directory), (slot) => locked(slot, resume(slot, binding))),
+      resumeSession: (binding, servers = []) =>
+        Effect.flatMap(slotOf(binding.sessionId, binding.directory), (slot) =>
+          locked(slot, resume(slot, binding, servers))
+        ),
       runTurn,
       recoverTurn: () => Stream.fail(new TurnLost({ message: "The agent's process is gone, and the turn with it" })),
       betweenTurns: (binding) =>

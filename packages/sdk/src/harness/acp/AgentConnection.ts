@@ -194,8 +194,9 @@ const greet = Effect.fnUntraced(function* (
 
   const failureOf = (operation: string, cause: unknown): Effect.Effect<HarnessError | AgentRefused> => {
     if (isHarnessError(cause)) return Effect.succeed(cause)
-    const answer = agentErrorOf(cause)
-    if (answer !== undefined) {
+    const said = agentErrorOf(cause)
+    if (said !== undefined) {
+      const answer = { ...said, message: command.redact(said.message) }
       return Effect.succeed(new AgentRefused(answer, refusedBy(harness, operation, answer, facts.authMethods)))
     }
     // The pipe broke: how the process ended says why.

@@ -5,6 +5,7 @@
 import { platform } from "#platform"
 import { type HarnessError, ResumeUnconfirmed, SessionMissing } from "@tackroom/protocol"
 import { Effect } from "effect"
+import type { AcpMcpServer } from "../../mcp/Conversions.ts"
 import { type AgentConnection, type AgentRefused, orFail } from "./AgentConnection.ts"
 import { type OfferedOptions, offeredBy } from "./AgentOptions.ts"
 import type { Conversation } from "./Conversation.ts"
@@ -40,7 +41,8 @@ export const reopen = Effect.fnUntraced(function* (
   harness: string,
   agent: AgentConnection,
   conversation: Conversation,
-  upstream: string
+  upstream: string,
+  mcpServers: Array<AcpMcpServer>
 ): Effect.fn.Return<OfferedOptions, SessionMissing | ResumeUnconfirmed | HarnessError> {
   const operation = "resumeSession"
   const { directory } = conversation
@@ -54,11 +56,11 @@ export const reopen = Effect.fnUntraced(function* (
   const past = (on: boolean): Effect.Effect<void> => Effect.sync(() => conversation.suppress(on))
   const call =
     agent.facts.reopens === "resume"
-      ? agent.request("session/resume", { sessionId: upstream, cwd: directory, mcpServers: [] })
+      ? agent.request("session/resume", { sessionId: upstream, cwd: directory, mcpServers })
       : Effect.andThen(
           past(true),
           // What follows the answer is not the past any more, even in the same chunk of bytes.
-          agent.request("session/load", { sessionId: upstream, cwd: directory, mcpServers: [] }, past(false))
+          agent.request("session/load", { sessionId: upstream, cwd: directory, mcpServers }, past(false))
         )
   const answer = yield* Effect.ensuring(call, past(false)).pipe(
     Effect.catchIf(

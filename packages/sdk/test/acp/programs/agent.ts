@@ -26,6 +26,9 @@ interface Flags {
   readonly chatty?: boolean
   readonly refuseLoad?: boolean
   readonly listedIn?: string
+  readonly mcpHttp?: boolean
+  /** The message of a refused session/new, which says what it was given. */
+  readonly refuseServers?: boolean
 }
 
 interface Kept {
@@ -291,6 +294,7 @@ const app = acp
       agentInfo: { name: flags.name ?? "test-agent", version: "1.0.0" },
       agentCapabilities: {
         loadSession: flags.load ?? true,
+        ...(flags.mcpHttp === undefined ? {} : { mcpCapabilities: { http: flags.mcpHttp } }),
         promptCapabilities: { image: true, embeddedContext: true },
         sessionCapabilities: {
           ...(flags.resume === true ? { resume: {} } : {}),
@@ -309,6 +313,10 @@ const app = acp
   })
   .onRequest("session/new", async ({ client, params }) => {
     if (!signedIn) throw acp.RequestError.authRequired()
+    if (flags.refuseServers === true && params.mcpServers.length > 0) {
+      process.stderr.write(`${JSON.stringify(params.mcpServers)}\n`)
+      throw new acp.RequestError(-32_603, `it could not start ${JSON.stringify(params.mcpServers)}`)
+    }
     const id = `up-${process.pid}-${Date.now()}-${Math.floor(Math.random() * 1e6)}`
     log(`new ${id} ${params.cwd} ${JSON.stringify(params.mcpServers)}`)
     write(id, { cwd: params.cwd, said: [] })
@@ -317,7 +325,7 @@ const app = acp
     return open(id)
   })
   .onRequest("session/load", async ({ client, params }) => {
-    log(`load ${params.sessionId}`)
+    log(`load ${params.sessionId} ${JSON.stringify(params.mcpServers)}`)
     if (flags.refuseLoad === true || !existsSync(fileOf(params.sessionId))) throw missing(params.sessionId)
     for (const { role, text } of read(params.sessionId).said) {
       const kind = role === "user" ? "user_message_chunk" : "agent_message_chunk"
@@ -338,7 +346,7 @@ const app = acp
     return flags.emptyAnswer === true ? (null as never) : offered(params.sessionId)
   })
   .onRequest("session/resume", ({ params }) => {
-    log(`resume ${params.sessionId}`)
+    log(`resume ${params.sessionId} ${JSON.stringify(params.mcpServers ?? [])}`)
     if (!existsSync(fileOf(params.sessionId))) throw missing(params.sessionId)
     return flags.emptyAnswer === true ? (null as never) : offered(params.sessionId)
   })
