@@ -165,6 +165,8 @@ export const ServiceStatus = lazySchema(() =>
     journalId: text,
     startedAt: Timestamp,
     listeners: Schema.Struct({ main: text, guest: Schema.NullOr(text) }),
+    /** Running seats that know another address of this service, and reach nobody there until they are launched again. */
+    cutOff: optional(Schema.Array(Schema.Struct({ seat: text, url: text }))),
     counts: Schema.Struct({
       rigs: Schema.Natural,
       seats: Schema.Natural,

@@ -90,6 +90,8 @@ export const SeatView = lazySchema(() =>
     /** Why the seat needs a person; empty when it does not. */
     attention: Schema.Array(Schema.Literals(["launch", "post", "ask"])),
     openAsks: Schema.Natural,
+    /** A send whose text may stand in the pane without its Enter. */
+    draft: optional(Schema.Struct({ sendId: text, from: text, at: Timestamp })),
     nativeRef: orNull(text),
     identitySource: orNull(Schema.Literal("launcher-reported")),
     conversationMissing: Schema.Boolean,

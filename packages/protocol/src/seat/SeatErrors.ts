@@ -458,12 +458,15 @@ export class PersonExists extends define<PersonExists>()("PersonExists", {
   message: (e) => `${e.person} is registered`
 }) {}
 
-/** The key was used with another request. @since 0.1.0 */
+/** The key was used with another request, or with one that was cut off, of which nobody knows what it did. @since 0.1.0 */
 export class IdempotencyConflict extends define<IdempotencyConflict>()("IdempotencyConflict", {
   code: "idempotency_conflict",
   status: 409,
-  fields: {},
-  message: () => "the idempotency key was used with another body"
+  fields: { interrupted: optional(Schema.Literal(true)) },
+  message: (e) =>
+    e.interrupted === true
+      ? "the call under this idempotency key was cut off when the service ended, and what it did is unknown; look before it is made again under another key"
+      : "the idempotency key was used with another body"
 }) {}
 
 /** The text of a send is over its limit. @since 0.1.0 */
@@ -554,13 +557,18 @@ export class LaunchFailed extends define<LaunchFailed>()("LaunchFailed", {
   message: (e) => `${e.seat} was not started${because(e.detail)}`
 }) {}
 
+/** The step of a send at which an earlier one stands in the way. @since 0.1.0 */
+export const draftStep = "draft"
+
 /** A step of the send failed before Enter. @since 0.1.0 */
 export class SendFailed extends define<SendFailed>()("SendFailed", {
   code: "send_failed",
   status: 502,
   fields: { ...seat, step: text, mayStandAsDraft: Schema.Boolean },
   message: (e) =>
-    `the send to ${e.seat} failed at ${e.step}${e.mayStandAsDraft ? "; the text may stand as a draft in the pane" : ""}`
+    e.step === draftStep
+      ? `nothing was sent to ${e.seat}: the text of a send that was cut off may stand as a draft in its pane; clear it there and send with --force --reason`
+      : `the send to ${e.seat} failed at ${e.step}${e.mayStandAsDraft ? "; the text may stand as a draft in the pane" : ""}`
 }) {}
 
 /** tmux does not answer, which says nothing about any seat. @since 0.1.0 */

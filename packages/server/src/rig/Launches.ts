@@ -175,6 +175,11 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
         return killed._tag === "Unavailable" ? yield* new TmuxUnavailable({}) : "free"
       })
 
+    const urlOf = ({ guest }: SeatRow): string | undefined => {
+      const endpoints = config.endpoints()
+      return guest ? endpoints.guest : endpoints.url
+    }
+
     /** L4. */
     const reserve = (seat: SeatRow, preset: Preset, ref: string | null): Effect.Effect<Reserved, SeatError> =>
       store.write((tx): Reserved | SeatError => {
@@ -182,7 +187,8 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
         const attempt = Minting.uuid()
         const declaration = declarationOf(preset)
         const { nodeId } = seat
-        tx.seats.reserve({ generation, nodeId, attempt, harness: preset.name, declaration, at: tx.wall })
+        const url = urlOf(seat) ?? null
+        tx.seats.reserve({ generation, nodeId, attempt, harness: preset.name, declaration, at: tx.wall, url })
         const row = {
           attempt,
           generation,
@@ -251,7 +257,7 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
     ): Readonly<Record<string, string>> => {
       const { declaration } = occupant
       const endpoints = config.endpoints()
-      const url = seat.guest ? endpoints.guest : endpoints.url
+      const url = urlOf(seat)
       const token = seat.guest ? grant : home.hookToken
       const named = Object.fromEntries(
         [...paneVariables, ...(preset.tackroom?.env ?? [])].flatMap((name) => {

@@ -166,13 +166,24 @@ export const make = (db: Connection) => {
     "INSERT INTO sends (id, node_id, generation, at, sender, bytes, forced, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
   )
   const endSend = db.prepare("UPDATE sends SET outcome = ? WHERE id = ?")
+  const sentSend = db.prepare("UPDATE sends SET outcome = 'sent', draft = 0 WHERE id = ?")
+  const setDraft = db.prepare("UPDATE sends SET draft = ? WHERE id = ?")
+  const clearDrafts = db.prepare("UPDATE sends SET draft = 0 WHERE generation = ? AND draft = 1")
+  const draft = db.prepare<[string], { id: string; sender: string; at: number }>(
+    "SELECT id, sender, at FROM sends WHERE generation = ? AND draft = 1 ORDER BY at DESC, id DESC LIMIT 1"
+  )
+  const startedSends = db.prepare<[], { id: string; node_id: string; draft: number }>(
+    "SELECT id, node_id, draft FROM sends WHERE outcome = 'started' ORDER BY id"
+  )
 
   const reply = db.prepare<[string, string], { request: string; status: number; answer: string }>(
     "SELECT request, status, answer FROM idempotency WHERE caller = ? AND key = ?"
   )
-  const addReply = db.prepare(
-    "INSERT OR IGNORE INTO idempotency (caller, key, request, status, answer, at) VALUES (?, ?, ?, ?, ?, ?)"
+  const beginReply = db.prepare(
+    "INSERT OR IGNORE INTO idempotency (caller, key, request, status, answer, at) VALUES (?, ?, ?, 0, '', ?)"
   )
+  const endReply = db.prepare("UPDATE idempotency SET status = ?, answer = ? WHERE caller = ? AND key = ?")
+  const dropReply = db.prepare("DELETE FROM idempotency WHERE caller = ? AND key = ?")
   const trimReplies = db.prepare("DELETE FROM idempotency WHERE at < ?")
 
   const meta = db.prepare<[string], string>("SELECT value FROM meta WHERE key = ?").pluck()
@@ -259,10 +270,23 @@ export const make = (db: Connection) => {
       readonly forced: string | null
     }) => void addSend.run(it.id, it.nodeId, it.generation, it.at, it.sender, it.bytes, it.forced, "started"),
     endSend: (id: string, outcome: string) => void endSend.run(outcome, id),
+    /** Its Enter was pressed: nothing of it stands as a draft. */
+    sentSend: (id: string) => void sentSend.run(id),
+    setDraft: (id: string, stands: boolean) => void setDraft.run(stands ? 1 : 0, id),
+    clearDrafts: (generation: string) => void clearDrafts.run(generation),
+    /** The last send of an occupant whose text may stand in its pane without an Enter. */
+    draft: (generation: string) => draft.get(generation),
+    /** Sends that nobody ended: of a service that was killed. */
+    startedSends: () =>
+      startedSends.all().map(({ draft: stands, id, node_id: nodeId }) => ({ id, nodeId, draft: stands === 1 })),
 
+    /** An answer under a key; of a call that has none yet the status is 0. */
     reply: (caller: string, key: string) => reply.get(caller, key),
-    addReply: (caller: string, key: string, request: string, status: number, answer: string, at: number) =>
-      void addReply.run(caller, key, request, status, answer, at),
+    beginReply: (caller: string, key: string, request: string, at: number) =>
+      void beginReply.run(caller, key, request, at),
+    endReply: (caller: string, key: string, status: number, answer: string) =>
+      void endReply.run(status, answer, caller, key),
+    dropReply: (caller: string, key: string) => void dropReply.run(caller, key),
     trimReplies: (before: number) => void trimReplies.run(before),
 
     /** A value that is made once with the store. */

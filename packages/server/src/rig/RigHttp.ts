@@ -241,29 +241,32 @@ export const make = (config: RigHttpConfig) =>
         while (keys.has(slot)) yield* Effect.promise(() => keys.get(slot) ?? Promise.resolve())
         const known = store.logs.reply(who, key)
         if (known !== undefined) {
-          return known.request === request
-            ? { status: known.status, text: known.answer }
-            : yield* new IdempotencyConflict({})
+          if (known.request !== request) return yield* new IdempotencyConflict({})
+          // Begun, and not by this process: a kill came between the call and its answer.
+          if (known.status === 0) return yield* new IdempotencyConflict({ interrupted: true })
+          return { status: known.status, text: known.answer }
         }
         let release = (): void => undefined
         keys.set(slot, new Promise((resolve) => (release = resolve)))
-        const keep = (status: number, text: string) =>
-          store.write((tx) => tx.logs.addReply(who, key, request, status, text, tx.wall))
-        return yield* perform.pipe(
-          Effect.tap(({ status, text }) => keep(status, text)),
-          // A refusal is an answer too; a fault is not, and may be tried again.
-          Effect.tapError((error) =>
-            seatErrorStatus[error.code] < 500
-              ? keep(seatErrorStatus[error.code], JSON.stringify(seatErrorBody(error)))
-              : Effect.void
-          ),
-          Effect.ensuring(
-            Effect.sync(() => {
-              keys.delete(slot)
-              release()
-            })
+        const keep = (status: number, text: string) => store.write((tx) => tx.logs.endReply(who, key, status, text))
+        return yield* store
+          .write((tx) => tx.logs.beginReply(who, key, request, tx.wall))
+          .pipe(
+            Effect.andThen(perform),
+            Effect.tap(({ status, text }) => keep(status, text)),
+            // A refusal is an answer too; a fault is not, and may be tried again.
+            Effect.tapError((error) =>
+              seatErrorStatus[error.code] < 500
+                ? keep(seatErrorStatus[error.code], JSON.stringify(seatErrorBody(error)))
+                : store.write((tx) => tx.logs.dropReply(who, key))
+            ),
+            Effect.ensuring(
+              Effect.sync(() => {
+                keys.delete(slot)
+                release()
+              })
+            )
           )
-        )
       })
 
     const mainRequest =

@@ -3,8 +3,9 @@
  * of RIG-001. Its scope ends it; seats go on without it (RIG-006).
  */
 import { paneVariables, type SeatError } from "@tackroom/protocol/seat"
-import { Effect, type Scope } from "effect"
+import { Effect, Result, type Scope } from "effect"
 import * as path from "node:path"
+import { cutOff, knownPorts } from "./Addresses.ts"
 import * as Activities from "./Activities.ts"
 import * as Asks from "./Asks.ts"
 import { findSeat, isRefusal } from "./Callers.ts"
@@ -111,6 +112,7 @@ export const make = ({
       waitMs: settings.launchWaitMs,
       endpoints: () => endpoints
     })
+    yield* Sends.settleCutSends(store, log)
     const sends = Sends.make(store, tmux, sessions)
     const stops = Stops.make(store, tmux, occupants)
     const rigs = Rigs.make(store, launches, stops)
@@ -148,6 +150,7 @@ export const make = ({
         home: home.path,
         startedAt,
         listeners: { main: endpoints.url, guest: endpoints.guest ?? null },
+        cutOff: cutOff(store.seats.addresses(), { main: endpoints.url, guest: endpoints.guest ?? null }),
         tmux: answer._tag === "Done" ? "present" : answer._tag === "Absent" ? "absent" : "unavailable",
         tmuxVersion: tmuxVersion ?? null
       }))
@@ -161,12 +164,30 @@ export const make = ({
       operatorToken: home.operatorToken,
       log
     })
-    const main = yield* http.main(settings.host, settings.port)
+    const known = store.seats.addresses()
+    /** A port that the system chooses is the one that running seats know, when it is to be had. */
+    const bind = (listen: typeof http.main, host: string, port: number, guest: boolean) =>
+      Effect.gen(function* () {
+        for (const candidate of port === 0 ? knownPorts(known, guest) : []) {
+          const bound = yield* Effect.result(listen(host, candidate))
+          if (Result.isSuccess(bound)) return bound.success
+          log.write("warn", "the port that running seats know is not to be had", { detail: bound.failure.detail })
+        }
+        return yield* listen(host, port)
+      })
+    const main = yield* bind(http.main, settings.host, settings.port, false)
     const url = `http://${authority(settings.host, main.port)}`
     endpoints = { host: settings.host, port: main.port, url }
-    const guest = settings.guest === undefined ? undefined : yield* http.guest(settings.guest.host, settings.guest.port)
+    const guest =
+      settings.guest === undefined ? undefined : yield* bind(http.guest, settings.guest.host, settings.guest.port, true)
     if (guest !== undefined) {
       endpoints = { ...endpoints, guest: settings.guest?.url ?? `http://${authority(guest.host, guest.port)}` }
+    }
+    for (const { seat, url: other } of cutOff(known, { main: url, guest: endpoints.guest ?? null })) {
+      log.write("warn", "a running seat knows another address and is cut off until it is launched again", {
+        seat,
+        url: other
+      })
     }
     // Before the listeners close: who waits is answered, and streams end with a word.
     yield* Effect.addFinalizer(() =>

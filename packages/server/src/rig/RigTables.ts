@@ -181,4 +181,19 @@ CREATE TABLE idempotency (
 CREATE INDEX idempotency_age ON idempotency (at);
 `
 
-export const rigSchema: FileSchema = { major: 1, minor: 0, steps: [{ name: "0001_rig", sql: first }] }
+/** What a kill leaves behind: text in a pane without its Enter, and the address that a running seat was given. */
+const second = `
+ALTER TABLE sends ADD COLUMN draft INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX standing_drafts ON sends (generation) WHERE draft = 1;
+CREATE INDEX started_sends ON sends (id) WHERE outcome = 'started';
+ALTER TABLE occupants ADD COLUMN url TEXT;
+`
+
+export const rigSchema: FileSchema = {
+  major: 1,
+  minor: 1,
+  steps: [
+    { name: "0001_rig", sql: first },
+    { name: "0002_cut_off", sql: second }
+  ]
+}

@@ -2,6 +2,7 @@
 import { Declaration, type RigFile, type SeatLaunch, seatCodec } from "@tackroom/protocol/seat"
 import { Result } from "effect"
 import type { Connection } from "../database/SqliteFile.ts"
+import type { KnownAddress } from "./Addresses.ts"
 
 export interface SeatRow {
   readonly nodeId: string
@@ -172,9 +173,14 @@ export const make = (db: Connection) => {
     "UPDATE seats SET native_ref = ?, ref_harness = ?, ref_missing = ? WHERE node_id = ?"
   )
 
-  const reserve = one<[string, string, string, string, string, string, number], never>(
-    `INSERT INTO occupants (generation, node_id, ordinal, attempt, state, harness, declaration, reserved_at)
-     VALUES (?, ?, (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM occupants WHERE node_id = ?), ?, 'reserved', ?, ?, ?)`
+  const reserve = one<[string, string, string, string, string, string, number, string | null], never>(
+    `INSERT INTO occupants (generation, node_id, ordinal, attempt, state, harness, declaration, reserved_at, url)
+     VALUES (?, ?, (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM occupants WHERE node_id = ?), ?, 'reserved', ?, ?, ?, ?)`
+  )
+  const addresses = one<[], { session: string; guest: number; url: string }>(
+    `SELECT seats.session, seats.guest, occupants.url FROM occupants JOIN seats USING (node_id)
+     WHERE occupants.state IN ('reserved', 'live') AND occupants.url IS NOT NULL
+     ORDER BY occupants.reserved_at DESC, seats.session`
   )
   const occupant = one<[string], OccupantColumns>("SELECT * FROM occupants WHERE generation = ?")
   const live = one<[string], OccupantColumns>("SELECT * FROM occupants WHERE node_id = ? AND state = 'live'")
@@ -270,6 +276,8 @@ export const make = (db: Connection) => {
       readonly harness: string
       readonly declaration: Declaration
       readonly at: number
+      /** Where it is told that this service listens. */
+      readonly url: string | null
     }) =>
       void reserve.run(
         row.generation,
@@ -278,8 +286,12 @@ export const make = (db: Connection) => {
         row.attempt,
         row.harness,
         JSON.stringify(row.declaration),
-        row.at
+        row.at,
+        row.url
       ),
+    /** What running seats were told, the last launch first. */
+    addresses: (): ReadonlyArray<KnownAddress> =>
+      addresses.all().map(({ guest, session, url }) => ({ seat: session, guest: guest === 1, url })),
     occupant: (generation: string) => optional(occupant.get(generation), occupantFrom),
     live: (nodeId: string) => optional(live.get(nodeId), occupantFrom),
     reserved: (nodeId: string) => optional(reserved.get(nodeId), occupantFrom),

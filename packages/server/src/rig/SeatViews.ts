@@ -39,6 +39,7 @@ export const make = ({ seats, asks, logs, live, clock }: ViewSources) => {
     const reading = read(known.activity, occupant !== undefined, now)
     // A reading's end is a time of the steady clock; people read it on the wall's.
     const until = reading.until === null ? null : iso(reading.until - now + clock.wall())
+    const draft = occupant === undefined ? undefined : logs.draft(occupant.generation)
     const same = reading.value === known.value
     return {
       seat: row.session,
@@ -60,6 +61,7 @@ export const make = ({ seats, asks, logs, live, clock }: ViewSources) => {
       },
       attention: attentionOf(row, known.activity),
       openAsks: asks.pendingCount(row.nodeId),
+      ...(draft === undefined ? {} : { draft: { sendId: draft.id, from: draft.sender, at: iso(draft.at) } }),
       nativeRef: row.nativeRef,
       identitySource: row.nativeRef === null ? null : "launcher-reported",
       conversationMissing: row.refMissing,

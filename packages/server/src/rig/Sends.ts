@@ -1,8 +1,12 @@
 /**
  * Sends: text pasted into a seat's pane as one block, then Enter (seat contract 9.5). One send a seat at a time, first
  * come first served. A failure before Enter names its step and says whether a draft may stand; nothing is tried again.
+ *
+ * What stands in a pane without its Enter is stored before it is pasted, so that a killed service knows of it: the next send
+ * clears it in a runner's pane, and is refused in any other, where nobody knows the key that clears.
  */
 import {
+  draftStep,
   launchStates,
   type SeatError,
   SeatNeedsAttention,
@@ -17,6 +21,7 @@ import {
   TmuxUnavailable
 } from "@tackroom/protocol/seat"
 import { Effect } from "effect"
+import type { ServiceLog } from "./ServiceLog.ts"
 import { isRefusal } from "./Callers.ts"
 import { read } from "./ActivityMachine.ts"
 import * as Minting from "./Minting.ts"
@@ -105,23 +110,51 @@ export const make = (store: RigStore, tmux: Tmux, sessions: Sessions): Sends => 
       return false
     })
 
-  const paste = (seat: SeatRow, occupant: OccupantRow, text: string, verify: boolean) =>
+  /** Takes away what an earlier send left in the pane; says whether there was something. */
+  const clearDraft = (
+    seat: SeatRow,
+    { declaration, generation }: OccupantRow,
+    force: boolean
+  ): Effect.Effect<boolean, SeatError> =>
+    Effect.gen(function* () {
+      if (store.logs.draft(generation) === undefined) return false
+      if (!declaration.runner && !force) return yield* failure(seat, draftStep, true)
+      if (declaration.runner) yield* must(seat, "clear_draft", true, tmux.clearDraft(seat.session))
+      yield* store.write((tx) => {
+        tx.logs.clearDrafts(generation)
+        tx.tell("seat.attention", seat.nodeId)
+      })
+      return declaration.runner
+    })
+
+  const paste = (
+    sendId: string,
+    seat: SeatRow,
+    occupant: OccupantRow,
+    text: string,
+    { force, verify }: { readonly force: boolean; readonly verify: boolean }
+  ) =>
     Effect.gen(function* () {
       yield* paneReady(seat, occupant)
+      const cleared = yield* clearDraft(seat, occupant, force)
       const needle = needleOf(text)
       const before = verify ? ((yield* occurrences(seat, needle)) ?? 0) : 0
       const buffer = `tackroom-${Minting.uuid()}`
       yield* must(seat, "load_buffer", false, tmux.loadBuffer(buffer, text))
       sessions.ownInput(seat.nodeId)
+      yield* store.write((tx) => tx.logs.setDraft(sendId, true))
       const pasted = yield* tmux.pasteBuffer(buffer, seat.session)
       if (pasted._tag !== "Done") {
         yield* tmux.dropBuffer(buffer)
+        if (pasted._tag !== "Unavailable") yield* store.write((tx) => tx.logs.setDraft(sendId, false))
         return yield* failure(seat, "paste_buffer", pasted._tag === "Unavailable")
       }
       yield* Effect.sleep(settleMs)
       yield* must(seat, "enter", true, tmux.enter(seat.session))
-      if (!verify) return "sent" as const
-      return (yield* appeared(seat, needle, before)) ? ("delivered" as const) : ("unconfirmed" as const)
+      yield* store.write((tx) => tx.logs.sentSend(sendId))
+      if (!verify) return { cleared, outcome: "sent" as const }
+      const seen = yield* appeared(seat, needle, before)
+      return { cleared, outcome: seen ? ("delivered" as const) : ("unconfirmed" as const) }
     })
 
   const send: Sends["send"] = (seat, body) =>
@@ -151,19 +184,47 @@ export const make = (store: RigStore, tmux: Tmux, sessions: Sessions): Sends => 
       const inTurn = Effect.suspend(() => {
         // The seat may have changed while others were sent.
         const again = taken(store.seats.seat(seat.nodeId) ?? seat, force)
-        return isRefusal(again) ? Effect.fail(again) : paste(seat, again.occupant, text, body.verify ?? false)
+        return isRefusal(again)
+          ? Effect.fail(again)
+          : paste(sendId, seat, again.occupant, text, { force, verify: body.verify ?? false })
       })
-      const outcome = yield* turnstileOf(seat.nodeId)
+      const { cleared, outcome } = yield* turnstileOf(seat.nodeId)
         .pass(inTurn, { waitMs: seatLimits.sendLockMs, late: () => new SendBusy({ seat: seat.session }) })
         .pipe(Effect.tapError((error) => noted(error.code)))
-      yield* noted(outcome)
+      if (outcome !== "sent") yield* noted(outcome)
+      const advisory = [
+        ...(cleared ? ["The draft of a send that was cut off was cleared first."] : []),
+        ...(first.advisory === undefined ? [] : [first.advisory])
+      ].join(" ")
       return {
         sendId,
         outcome,
         evidence: evidenceNote,
-        ...(first.advisory === undefined ? {} : { advisory: first.advisory })
+        ...(advisory === "" ? {} : { advisory })
       } satisfies SendResult
     })
 
   return { send }
 }
+
+/** What became of sends that a killed service left half-made: it is unknown, or nothing was typed. */
+export const settleCutSends = (store: RigStore, log: ServiceLog): Effect.Effect<void, SeatError> =>
+  Effect.map(
+    store.write((tx) => {
+      const cut = tx.logs.startedSends()
+      for (const { draft, id, nodeId } of cut) {
+        tx.logs.endSend(id, draft ? "unknown" : "not_sent")
+        if (draft) tx.tell("seat.attention", nodeId)
+      }
+      return cut.map((one) => ({ ...one, seat: tx.seats.seat(one.nodeId)?.session ?? one.nodeId }))
+    }),
+    (cut) => {
+      for (const { draft, id, seat } of cut) {
+        log.write(
+          "warn",
+          draft ? "a send was cut off; its text may stand as a draft" : "a send was cut off before it was typed",
+          { seat, send: id }
+        )
+      }
+    }
+  )

@@ -280,6 +280,8 @@ export const make = (config: TmuxConfig) => {
     pasteBuffer: (buffer: string, name: string) =>
       exec(["paste-buffer", "-d", "-r", "-p", "-b", buffer, "-t", target(name)]),
     dropBuffer: (buffer: string) => exec(["delete-buffer", "-b", buffer]),
+    /** Byte 15: what stands as a draft goes (SEAT-I5). */
+    clearDraft: (name: string) => exec(["send-keys", "-t", target(name), "C-u"]),
     enter: (name: string) => exec(["send-keys", "-t", target(name), "Enter"]),
     /** The last lines of the pane, wrapped lines joined. */
     capture: (name: string, lines: number) => exec(["capture-pane", "-p", "-J", "-t", target(name), "-S", `-${lines}`])

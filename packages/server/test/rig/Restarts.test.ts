@@ -1,11 +1,14 @@
 import { afterEach, assert, describe, it } from "@effect/vitest"
-import type { AskView, SeatView } from "@tackroom/protocol/seat"
+import { type AskView, rigPath, type SeatView } from "@tackroom/protocol/seat"
 import { Effect } from "effect"
 import * as fs from "node:fs"
+import * as http from "node:http"
 import * as path from "node:path"
+import { openFile } from "../../src/database/SqliteFile.ts"
 import { hashOf } from "../../src/rig/Minting.ts"
+import { rigSchema } from "../../src/rig/RigTables.ts"
 import { Lab, plainRunner, record } from "./support/Lab.ts"
-import { type ServiceProcess, startService } from "./support/ServiceProcess.ts"
+import { runCommand, type ServiceProcess, startService } from "./support/ServiceProcess.ts"
 
 const seat = "dev-a@mill"
 const permissions = "/api/activity/permission-requests"
@@ -60,14 +63,20 @@ const slowTmux = (lab: Lab, when: "before" | "after", command: string) => {
       .split(":")
       .map((one) => path.join(one, "tmux"))
       .find(fs.existsSync) ?? ""
-  const wait = `if [ -e '${hold}' ]; then touch '${held}'; while [ -e '${hold}' ]; do sleep 0.02; done; fi`
+  const wait = `if [ -e '${hold}' ]; then echo $$ > '${held}'; while [ -e '${hold}' ]; do sleep 0.02; done; fi`
   const script =
     when === "before"
       ? `case "$*" in *${command}*) ${wait};; esac; exec '${real}' "$@"`
       : `case "$*" in *${command}*) cat > '${folder}/in'; grep -q new-session '${folder}/in' && new=1; '${real}' "$@" < '${folder}/in'; code=$?; [ -n "$new" ] && { ${wait}; }; exit $code;; esac; exec '${real}' "$@"`
   fs.writeFileSync(path.join(folder, "tmux"), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
   fs.writeFileSync(hold, "")
-  return { PATH: `${folder}:${process.env["PATH"] ?? ""}`, held, release: () => fs.rmSync(hold, { force: true }) }
+  return {
+    PATH: `${folder}:${process.env["PATH"] ?? ""}`,
+    held,
+    release: () => fs.rmSync(hold, { force: true }),
+    /** The command that waits is never done. */
+    end: () => process.kill(Number(fs.readFileSync(held, "utf8")), "SIGKILL")
+  }
 }
 
 const launchOf = (service: ServiceProcess) => call(service, "POST", `/api/rig/v1/seats/${seat}/launch`, {})
@@ -271,6 +280,107 @@ describe("a service that is killed", () => {
     await lab.feedUntil(head, ({ type }) => type === "seat.launch")
     const view = await lab.seat(seat)
     assert.deepStrictEqual([view.launch.state, view.nativeRef, view.launch.late], ["ready", "c-5", false])
+  })
+})
+
+describe("a store of the first version", () => {
+  it("is brought forward with what it holds [RIG-320]", async () => {
+    const lab = new Lab()
+    labs.push(lab)
+    const [first] = rigSchema.steps
+    const file = path.join(lab.family, "rig.sqlite")
+    const add = "INSERT INTO sends VALUES ('snd_1', 'nod_1', 'g1', 1, 'operator', 5, NULL, 'started')"
+    const older = { ...rigSchema, minor: 0, steps: first === undefined ? [] : [first] }
+    await Effect.runPromise(Effect.scoped(Effect.map(openFile(file, older), (db) => void db.exec(add))))
+    const rows = await Effect.runPromise(
+      Effect.scoped(Effect.map(openFile(file, rigSchema), (db) => db.prepare("SELECT id, draft FROM sends").all()))
+    )
+    assert.deepStrictEqual(rows, [{ id: "snd_1", draft: 0 }])
+  })
+})
+
+describe("a port that the system chose", () => {
+  it("is taken again while seats live that know it, and who is cut off without it is named [RIG-006]", async () => {
+    const lab = await prepared()
+    await lab.launch(seat)
+    const { url } = lab.service
+    await lab.end()
+    const again = await start(lab)
+    assert.strictEqual(again.url, url)
+    await again.end("SIGKILL")
+
+    const taken = http.createServer()
+    await new Promise<void>((resolve) => taken.listen(Number(new URL(url).port), "127.0.0.1", () => resolve()))
+    const other = await start(lab)
+    assert.notStrictEqual(other.url, url)
+    assert.match(other.log(), /"the port that running seats know is not to be had"/u)
+    assert.match(other.log(), /is cut off until it is launched again","seat":"dev-a@mill"/u)
+    const status = await call(other, "GET", "/api/rig/v1/status")
+    assert.deepStrictEqual(status.body["cutOff"], [{ seat, url }])
+    const told = await runCommand(lab.family, ["status"])
+    assert.match(told.stdout, new RegExp(`cut off +dev-a@mill knows ${url} and reaches nobody there`, "u"))
+    assert.strictEqual((await call(other, "POST", `/api/rig/v1/seats/${seat}/stop`, {})).status, 200)
+    assert.deepStrictEqual((await call(other, "GET", "/api/rig/v1/status")).body["cutOff"], [])
+    await new Promise((resolve) => taken.close(resolve))
+  })
+})
+
+describe("a send that a kill cuts off before its Enter", () => {
+  /** A seat whose pane keeps every byte it gets, in which a send under a key stands without its Enter. */
+  const cut = async (fields: Readonly<Record<string, unknown>>) => {
+    const lab = await prepared()
+    const bytes = path.join(lab.family, "bytes")
+    lab.runner(
+      "otter",
+      plainRunner().replace("exec cat", `stty raw -echo; printf '\\033[?2004h'; exec tee '${bytes}'`),
+      fields
+    )
+    await lab.launch(seat)
+    await lab.end()
+    const enter = slowTmux(lab, "before", "Enter")
+    const service = await start(lab, { PATH: enter.PATH })
+    const sending = fetch(`${service.url}${rigPath("sendSeat", { seat })}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${service.operatorToken}`, "idempotency-key": "k1" },
+      body: JSON.stringify({ text: "first", raw: true })
+    }).catch(() => undefined)
+    await lab.until("the paste", () => (fs.existsSync(enter.held) ? true : undefined))
+    await service.end("SIGKILL")
+    enter.end()
+    await sending
+    await lab.start()
+    const got = (text: string) =>
+      lab.until(JSON.stringify(text), () => (fs.readFileSync(bytes, "utf8").endsWith(text) ? true : undefined))
+    const next = (more: object = {}) =>
+      lab.api("sendSeat", { seat }, { text: "third", raw: true, verify: true, ...more })
+    return { lab, got, next }
+  }
+
+  it("is unknown after the restart, and a runner's draft is cleared before the next send [RIG-231, RIG-323]", async () => {
+    const { lab, got, next } = await cut({})
+    const { draft } = await lab.seat(seat)
+    assert.strictEqual(draft?.from, "operator")
+    const again = await lab.api(
+      "sendSeat",
+      { seat },
+      { text: "first", raw: true },
+      { headers: { "idempotency-key": "k1" } }
+    )
+    assert.deepInclude(again.body, { code: "idempotency_conflict", interrupted: true })
+    const sent = await next()
+    assert.match(String(sent.body["advisory"]), /draft of a send that was cut off was cleared/u)
+    await got("\u001b[200~first\u001b[201~\u0015\u001b[200~third\u001b[201~\r")
+    assert.notProperty(await lab.seat(seat), "draft")
+    assert.notMatch(String((await next({ text: "fourth" })).body["advisory"]), /cleared/u)
+    await got("\u001b[201~\r\u001b[200~fourth\u001b[201~\r")
+  })
+
+  it("stands in the way of the next one where nobody knows how to clear it [RIG-231]", async () => {
+    const { got, next } = await cut({ runner: false })
+    const refused = await next()
+    assert.deepInclude(refused.body, { code: "send_failed", step: "draft", mayStandAsDraft: true })
+    assert.strictEqual((await next({ force: true, reason: "cleared by hand" })).status, 200)
+    await got("\u001b[200~first\u001b[201~\u001b[200~third\u001b[201~\r")
   })
 })
 

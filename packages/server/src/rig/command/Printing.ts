@@ -62,6 +62,9 @@ export const seatLines = (seat: SeatView): ReadonlyArray<string> =>
     ],
     ["attention", seat.attention.length === 0 ? "none" : seat.attention.join(", ")],
     ["open asks", String(seat.openAsks)],
+    ...(seat.draft === undefined
+      ? []
+      : [["draft", `${seat.draft.sendId} from ${safe(seat.draft.from)} was cut off; its text may stand in the pane`]]),
     [
       "conversation",
       seat.nativeRef === null
@@ -152,6 +155,10 @@ export const statusLines = (status: ServiceStatus): ReadonlyArray<string> =>
     ["home", status.home],
     ["listens on", status.listeners.main],
     ["guests", status.listeners.guest ?? "off"],
+    ...(status.cutOff ?? []).map(({ seat, url }) => [
+      "cut off",
+      `${seat} knows ${url} and reaches nobody there; stop it and launch it again`
+    ]),
     ["tmux", `${status.tmux}${status.tmuxVersion === null ? "" : `, ${status.tmuxVersion}`}`],
     [
       "counts",

@@ -12,6 +12,8 @@ export interface ServiceProcess {
   readonly url: string
   readonly hookToken: string
   readonly operatorToken: string
+  /** What it wrote to standard error by now. */
+  readonly log: () => string
   /** Ends it by a signal; its exit code, or the signal that ended it. */
   readonly end: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals>
 }
@@ -39,6 +41,7 @@ export const startService = (
         url: (JSON.parse(line) as { readonly url: string }).url,
         hookToken: token("activity-hook-token"),
         operatorToken: token("operator-token"),
+        log: () => text,
         end: (signal) => {
           child.kill(signal)
           return ended
