@@ -17,7 +17,7 @@ import {
 import type { Interaction } from "@tackroom/protocol/events"
 import type { TurnBudget } from "@tackroom/sdk/adapters"
 import type { PolicyDecision, RuntimeStore } from "@tackroom/sdk/effect"
-import { AgentRuntime, Hub, type KnownSecrets, Recovery, Secrets } from "@tackroom/sdk/effect"
+import { AgentRuntime, Hub, type KnownSecrets, McpServers, Recovery, Secrets } from "@tackroom/sdk/effect"
 import {
   identityOfInstance,
   instanceIdOf,
@@ -34,12 +34,13 @@ import * as path from "node:path"
 import * as Agents from "./catalog/Agents.ts"
 import * as Catalog from "./catalog/Catalog.ts"
 import * as Providers from "./catalog/Providers.ts"
-import { harnessFactory, hasHarness, isNative } from "./harnesses/Harnesses.ts"
+import { harnessFactory, hasHarness, isNative, takesMcp } from "./harnesses/Harnesses.ts"
 import * as SessionServers from "./mcp/SessionServers.ts"
 import * as Handlers from "./methods/Handlers.ts"
 import { Models, warm } from "./models/Models.ts"
 import { executeTool, streamModel } from "./native/Adapters.ts"
-import { native } from "./native/NativeHarness.ts"
+import { native, nativeCapabilities } from "./native/NativeHarness.ts"
+import * as ClientServers from "./runs/ClientServers.ts"
 import * as Changes from "./runs/Changes.ts"
 import { harnessOf, type HostSession, type KeptDefinition } from "./runs/HostRows.ts"
 import * as HostRuntime from "./runs/HostRuntime.ts"
@@ -74,7 +75,7 @@ export interface HostOptions {
   /** How long a cancel waits for the harness, and then for the end of its process (RT-160). */
   readonly cancelGraceMs?: number
   readonly killGraceMs?: number
-  /** Told of every provider key, for what is written beside the journal (RUN-174). */
+  /** Told of every secret that becomes known, for what is written beside the journal (RUN-174, ACP-218). */
   readonly onSecret?: (secret: { readonly name: string; readonly value: string }) => void
   /** How the tool runner is started when the configuration names none: this program. */
   readonly runner: { readonly command: string; readonly args: ReadonlyArray<string> }
@@ -88,6 +89,7 @@ export interface Host {
   readonly sessions: Sessions.Sessions
   readonly runs: Runs.Runs
   readonly offers: Offers.Offers
+  readonly clientServers: ClientServers.ClientServers
   /** The MCP servers that sessions brought along. */
   readonly servers: SessionServers.SessionServers
   /** Lets recovered turns go on; after `initialize` was answered (RUN-124). */
@@ -269,10 +271,8 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     yield* Effect.addFinalizer(() => Context.get(services, AgentRuntime).shutdown({ turns: "leave" }))
     yield* Context.get(services, AgentRuntime).ready.pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
     secrets = Context.get(services, Secrets).known
-    providers.onSecret(({ name, value }) => {
-      secrets?.add(name, value)
-      options.onSecret?.({ name, value })
-    })
+    secrets.follow((name, value) => options.onSecret?.({ name, value }))
+    providers.onSecret(({ name, value }) => secrets?.add(name, value))
     const runtime = yield* Effect.provide(HostRuntime.make, services).pipe(
       Effect.mapError((cause) => storageFailed(state.path, cause))
     )
@@ -337,6 +337,9 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       sessions: made,
       runs,
       offers: Offers.make(runtime),
+      clientServers: ClientServers.make(runtime, Context.get(services, McpServers), (ref) =>
+        isNative(ref) ? nativeCapabilities.mcp : takesMcp(ref, configured)
+      ),
       servers,
       initialized: () => {
         providers.onChange(() => void fork(warmUp(providers)))

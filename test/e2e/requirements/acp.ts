@@ -2,7 +2,6 @@
 import type { Requirement } from "./Requirement.ts"
 
 const files = "files and terminals of the client come after everything else (D-45)"
-const servers = "the host takes no MCP servers yet: they are refused, none is advertised"
 
 export const acpRules: ReadonlyArray<Requirement> = [
   // 12.1 Connection
@@ -45,7 +44,7 @@ export const acpRules: ReadonlyArray<Requirement> = [
   { id: "ACP-069", title: "resume tells nothing" },
   { id: "ACP-070", title: "a session at work is busy, and left alone" },
   { id: "ACP-072", title: "a conversation that is not reopened exactly is an error" },
-  { id: "ACP-073", title: "servers of load and resume replace those of before", open: servers },
+  { id: "ACP-073", title: "servers of load and resume replace those of before" },
   { id: "ACP-074", title: "the list has the served agent's sessions, newest first" },
   { id: "ACP-075", title: "the list filters by real path" },
   { id: "ACP-076", title: "list positions are opaque and bound to the filter" },
@@ -101,11 +100,11 @@ export const acpRules: ReadonlyArray<Requirement> = [
   { id: "ACP-211", title: "file tools work through the client's files", open: files },
   { id: "ACP-212", title: "an error of the client's files is the tool's", open: files },
   { id: "ACP-213", title: "the shell works in the client's terminal", open: files },
-  { id: "ACP-214", title: "servers of a session are its own and end with it", open: servers },
+  { id: "ACP-214", title: "servers of a session are its own and end with it" },
   { id: "ACP-215", title: "malformed servers are refused" },
   { id: "ACP-216", title: "servers of a kind that is not taken are refused" },
-  { id: "ACP-217", title: "a slow server does not fail the session", open: servers },
-  { id: "ACP-218", title: "secrets of servers stay in memory", open: servers },
+  { id: "ACP-217", title: "a slow server does not fail the session" },
+  { id: "ACP-218", title: "secrets of servers stay in memory" },
   { id: "ACP-219", title: "tools of such servers need approval" },
   // 12.10 Errors
   { id: "ACP-240", title: "errors hold no secret, stack or content" },

@@ -6,7 +6,7 @@
  */
 import { HarnessUnavailable, type HarnessError } from "@tackroom/protocol"
 import type { HarnessRef } from "@tackroom/protocol/events"
-import type { HarnessDefinition, HarnessFactory } from "@tackroom/sdk/adapters"
+import type { HarnessCapabilities, HarnessDefinition, HarnessFactory } from "@tackroom/sdk/adapters"
 import { harnessDefinition } from "@tackroom/sdk"
 import { Effect, type Schema } from "effect"
 
@@ -27,6 +27,8 @@ interface Known {
   /** Undefined: every id of this access that the configuration names. */
   readonly id: string | undefined
   readonly definition: HarnessDefinition
+  /** The MCP servers that every session takes, whatever it is that is driven; some takes more. */
+  readonly mcp: HarnessCapabilities["mcp"]
   readonly load: (ref: HarnessRef, options: HarnessOptions) => Effect.Effect<HarnessFactory, BadOptions | HarnessError>
 }
 
@@ -35,6 +37,7 @@ const known: ReadonlyArray<Known> = [
     access: "native",
     id: "host",
     definition: harnessDefinition("host"),
+    mcp: "none",
     load: (_ref, options) =>
       Effect.flatMap(
         Effect.promise(() => import("./RunHost.ts")),
@@ -45,6 +48,7 @@ const known: ReadonlyArray<Known> = [
     access: "native",
     id: "serve",
     definition: harnessDefinition("serve"),
+    mcp: "none",
     load: (_ref, options) =>
       Effect.flatMap(
         Effect.promise(() => import("./ServeProgram.ts")),
@@ -55,6 +59,7 @@ const known: ReadonlyArray<Known> = [
     access: "native",
     id: "scripted",
     definition: harnessDefinition("scripted"),
+    mcp: "none",
     load: (_ref, options) =>
       Effect.flatMap(
         Effect.promise(() => import("./Scripted.ts")),
@@ -65,6 +70,8 @@ const known: ReadonlyArray<Known> = [
     access: "acp",
     id: undefined,
     definition: { label: "ACP agent", authEnv: null },
+    // Programs belong to the protocol; whether an agent takes more is known when it was started.
+    mcp: "stdio",
     load: (ref, options) =>
       Effect.flatMap(
         Effect.promise(() => import("./Acp.ts")),
@@ -112,6 +119,10 @@ export const parseHarnessKey = (
 
 export const hasHarness = (ref: HarnessRef, configured: ConfiguredHarnesses): boolean =>
   isNative(ref) || find(ref, configured) !== undefined
+
+/** The MCP servers that every session of a harness besides our own takes; known without starting anything. */
+export const takesMcp = (ref: HarnessRef, configured: ConfiguredHarnesses): HarnessCapabilities["mcp"] =>
+  find(ref, configured)?.mcp ?? "none"
 
 /** The factory of a harness: what it is made of is loaded, and its options are read, when its driver is made. */
 export const harnessFactory = (ref: HarnessRef, configured: ConfiguredHarnesses): HarnessFactory | undefined => {

@@ -141,14 +141,17 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
     })
 
   const driver: HarnessDriver = {
-    capabilities: () => Effect.succeed(capabilities),
+    capabilities: () => Effect.succeed(nativeCapabilities),
     openSession: (input) =>
       Effect.as(openServers(input, input.mcp), {
         upstreamSessionId: input.sessionId,
         upstreamState: "confirmed"
       }),
-    resumeSession: (binding) =>
-      Effect.succeed({ upstreamSessionId: binding.upstreamSessionId, upstreamState: "confirmed" }),
+    resumeSession: (binding, servers) =>
+      Effect.as(openServers(binding, servers), {
+        upstreamSessionId: binding.upstreamSessionId,
+        upstreamState: "confirmed"
+      }),
     runTurn: (turn) => turns.run(turn, (output) => runLoop(turn, output, false)),
     recoverTurn: (turn) => turns.run(turn, (output) => runLoop(turn, output, true)),
     betweenTurns: () => Stream.empty,
@@ -180,7 +183,8 @@ const unreadable = (message: string) =>
     message: `the session's journal could not be read: ${message}`
   })
 
-const capabilities = {
+/** What it can do, whatever the session. */
+export const nativeCapabilities = {
   ...noCapabilities({ id, access }),
   abort: true,
   resume: "exact",

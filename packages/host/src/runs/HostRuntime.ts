@@ -3,7 +3,7 @@
  * of the package around it, narrowed to what `Sessions` and `Runs` use. It owns nothing.
  */
 import { mintId, type RuntimeError } from "@tackroom/protocol"
-import type { EventPayload, HarnessRef, ModelRef } from "@tackroom/protocol/events"
+import type { EventPayload, HarnessRef, McpEntry, ModelRef } from "@tackroom/protocol/events"
 import type { InteractionRow, OpFailed, RuntimeStore, SessionRow, StoreOp } from "@tackroom/sdk/effect"
 import type { TurnBudget } from "@tackroom/sdk/adapters"
 import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
@@ -67,6 +67,8 @@ export interface HostRuntime {
       /** What a harness other than our own is told of the agent; ours reads the host's row. */
       readonly model?: ModelRef
       readonly instructions?: string
+      /** MCP servers of a client, by name. */
+      readonly mcp?: Readonly<Record<string, McpEntry>>
       /** Kept on the session's row, where the runtime finds the budget of its turns. */
       readonly budget: TurnBudget
       readonly notices: ReadonlyArray<EventPayload>
@@ -209,13 +211,14 @@ export const make = Effect.gen(function* () {
     createSessions: (made, ops) =>
       Effect.asVoid(
         sessions.createMany(
-          made.map(({ budget, directory, harness, id, instructions, model, notices, title }) => ({
+          made.map(({ budget, directory, harness, id, instructions, mcp, model, notices, title }) => ({
             id,
             directory,
             harness,
             harnessPayload: { budget },
             entries: notices,
             ...(title === undefined ? {} : { title }),
+            ...(mcp === undefined ? {} : { mcp }),
             ...(model === undefined ? {} : { model }),
             ...(instructions === undefined ? {} : { instructions })
           })),

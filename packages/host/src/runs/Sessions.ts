@@ -19,7 +19,7 @@ import {
   type SessionRef
 } from "@tackroom/protocol/run"
 import { HarnessUnavailable, type HarnessError, type RuntimeError } from "@tackroom/protocol"
-import type { EventPayload } from "@tackroom/protocol/events"
+import type { EventPayload, McpEntry } from "@tackroom/protocol/events"
 import type { Scenario } from "@tackroom/protocol/scenario"
 import { canonicalJson } from "@tackroom/protocol/text"
 import { Clock, Effect, Semaphore } from "effect"
@@ -61,6 +61,12 @@ export type CreateFailure =
   | ProviderUnavailable
   | Failure
 
+/** What a face gives besides, that no client of the run protocol can. */
+export interface Given {
+  /** MCP servers that the client brought, by name. Their values stay in memory and are no part of a creation's digest. */
+  readonly mcp?: Readonly<Record<string, McpEntry>>
+}
+
 export interface Created {
   readonly session: SessionRef
   readonly duplicate: boolean
@@ -68,7 +74,7 @@ export interface Created {
 }
 
 export interface Sessions {
-  readonly create: (params: AgentSessionParams) => Effect.Effect<Created, CreateFailure>
+  readonly create: (params: AgentSessionParams, given?: Given) => Effect.Effect<Created, CreateFailure>
   /** The row, whoever made it. */
   readonly find: (sessionId: string) => Effect.Effect<HostSession, NotFound | RuntimeError>
   readonly setup: (sessionId: string) => Effect.Effect<SessionSetup, HarnessError>
@@ -237,10 +243,13 @@ export const make = (config: SessionsConfig): Sessions => {
 
   // Two creations under one id at once are one (RUN-355); without one there is nothing to wait for.
   const creating = Semaphore.makeUnsafe(1)
-  const create = (params: AgentSessionParams): Effect.Effect<Created, CreateFailure> =>
-    params.creationId === undefined ? createNow(params) : creating.withPermits(1)(createNow(params))
+  const create: Sessions["create"] = (params, given = {}) =>
+    params.creationId === undefined ? createNow(params, given) : creating.withPermits(1)(createNow(params, given))
 
-  const createNow = Effect.fnUntraced(function* (params: AgentSessionParams): Effect.fn.Return<Created, CreateFailure> {
+  const createNow = Effect.fnUntraced(function* (
+    params: AgentSessionParams,
+    { mcp }: Given
+  ): Effect.fn.Return<Created, CreateFailure> {
     const { creationId: _creationId, ...content } = params
     const digest = sha256(canonicalJson(content))
     const known = yield* duplicateOf(params, digest)
@@ -292,6 +301,7 @@ export const make = (config: SessionsConfig): Sessions => {
           harness,
           ...(isOwn || model === null ? {} : { model: { providerID: model.connection, modelID: model.model } }),
           ...(isOwn || member.instructions === "" ? {} : { instructions: member.instructions }),
+          ...(mcp === undefined ? {} : { mcp }),
           budget: {
             maxRounds: member.maxRounds,
             activeMs: member.timeoutSeconds * 1_000,

@@ -168,7 +168,6 @@ describe("sessions", () => {
     assert.strictEqual(await attempt({ cwd: path.join(root, "nowhere") }), "-32602 cwd_not_found")
     assert.strictEqual(await attempt({ cwd: agentProgram }), "-32602 cwd_not_found")
     assert.strictEqual(await attempt({ additionalDirectories: [root] }), "-32602 directories_unsupported")
-    assert.strictEqual(await attempt({ mcpServers: [stdio] }), "-32602 mcp_unsupported")
     assert.strictEqual(await attempt({ mcpServers: [stdio, stdio] }), "-32602 mcp_invalid")
     assert.strictEqual(await attempt({ mcpServers: [{ ...stdio, command: "true" }] }), "-32602 mcp_invalid")
     const remote = { type: "http" as const, name: "a", headers: [] }

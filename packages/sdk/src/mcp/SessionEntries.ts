@@ -12,10 +12,18 @@ export interface EntryProblem {
   readonly expected: string
 }
 
+/** A value that was taken out of an entry. */
+export interface TakenValue {
+  readonly field: ValueField
+  readonly value: string
+  /** What stands for it where it was said. */
+  readonly label: string
+}
+
 /** Entries as they are stored, and the values that they name. */
 export interface StoredEntries {
   readonly entries: Readonly<Record<string, McpEntry>>
-  readonly values: ReadonlyMap<string, { readonly field: ValueField; readonly value: string }>
+  readonly values: ReadonlyMap<string, TakenValue>
 }
 
 export type Values = Readonly<Record<string, SecretValue>>
@@ -86,13 +94,13 @@ export const entryProblem = (
 
 /** Takes the values out of entries and leaves their names. */
 export const withoutValues = (sessionId: string, entries: Readonly<Record<string, McpEntry>>): StoredEntries => {
-  const kept = new Map<string, { readonly field: ValueField; readonly value: string }>()
+  const kept = new Map<string, TakenValue>()
   const named = (server: string, field: ValueField, values: Values): Values =>
     Object.fromEntries(
       Object.entries(values).map(([key, value]) => {
         if (typeof value !== "string") return [key, value]
         const secret = secretName(sessionId, server, field, key)
-        kept.set(secret, { field, value })
+        kept.set(secret, { field, value, label: `${server}.${key}` })
         return [key, { secret }]
       })
     )

@@ -179,8 +179,8 @@ export class McpServers extends Context.Service<
       const keep = Effect.fnUntraced(function* (sessionId: string, { stored, values }: AcceptedMcp) {
         rename(sessionId, stored === undefined || isNames(stored) ? new Set() : sessionSecretsOf(stored))
         for (const [name, { value }] of values) secrets.keep(name, value)
-        for (const [name, { field, value }] of values) {
-          if (yield* isSecret(field, value)) secrets.known.add(name, value)
+        for (const { field, label, value } of values.values()) {
+          if (yield* isSecret(field, value)) secrets.known.add(label, value)
         }
       })
 

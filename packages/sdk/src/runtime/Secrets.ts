@@ -15,6 +15,7 @@ const shortest = 8
 export class KnownSecrets {
   readonly #values = new Map<string, string>()
   #sorted: ReadonlyArray<readonly [value: string, name: string]> = []
+  readonly #followers: Array<(name: string, value: string) => void> = []
 
   get any(): boolean {
     return this.#sorted.length > 0
@@ -24,6 +25,13 @@ export class KnownSecrets {
     if (value.length < shortest || this.#values.get(value) === name) return
     this.#values.set(value, name)
     this.#sorted = [...this.#values].toSorted((a, b) => b[0].length - a[0].length)
+    for (const follower of this.#followers) follower(name, value)
+  }
+
+  /** Told of every value from the moment that it is known: for what is written beside the journal. */
+  follow(follower: (name: string, value: string) => void): void {
+    this.#followers.push(follower)
+    for (const [value, name] of this.#values) follower(name, value)
   }
 
   text(text: string): string {

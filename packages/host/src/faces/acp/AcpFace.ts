@@ -14,7 +14,7 @@ import {
 } from "@agentclientprotocol/sdk"
 import { Effect, Exit, FiberSet, type Scope } from "effect"
 import type { Host } from "../../Host.ts"
-import type { Setup } from "../start/Setup.ts"
+import { harnessOf, type Setup } from "../start/Setup.ts"
 import { Arrivals } from "./Arrivals.ts"
 import { makeChoosing } from "./Choosing.ts"
 import { clientOf } from "./Client.ts"
@@ -59,9 +59,11 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
     const run = yield* FiberSet.makeRuntimePromise<never, unknown, unknown>()
     const open = yield* OpenSessions.make(host.runs)
     const arrivals = new Arrivals()
+    const takes = host.clientServers.takes(harnessOf(setup))
     const sessions = makeSetup({
       host,
       setup,
+      takes,
       open,
       needsRounds,
       cancelPrompts: (sessionId) => arrivals.cancel({ sessionId })
@@ -99,7 +101,7 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
       agentCapabilities: {
         loadSession: true,
         promptCapabilities: { image: false, audio: false, embeddedContext: true },
-        mcpCapabilities: { http: false, sse: false },
+        mcpCapabilities: { http: takes === "stdio+http", sse: false },
         sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
         auth: {}
       },

@@ -73,9 +73,10 @@ export const refusalOf = (cause: unknown, sessionId: string): Refusal => {
       case "PromptInvalid":
         return invalidParams("empty_prompt", cause.message)
       case "UnsupportedOperation":
-        return invalidParams("unsupported", cause.message)
+        return invalidParams(cause.operation.includes("MCP") ? "mcp_unsupported" : "unsupported", cause.message)
+      case "SessionInvalid":
       case "ConfigInvalid":
-        return invalidParams("bad_value", cause.message)
+        return invalidParams(/^mcp(?:\.|$)/u.test(cause.field) ? "mcp_invalid" : "bad_value", cause.message)
       case "SessionMissing":
         return new Refusal(-32_002, "Resource not found", { reason: "session_missing", sessionId })
       case "ResumeUnconfirmed":

@@ -9,8 +9,9 @@ import type { ProtocolOutput } from "@tackroom/sdk/process"
 import { KnownSecrets } from "@tackroom/sdk/effect"
 import { Deferred, Effect, Exit, Scope } from "effect"
 import type { Readable, Writable } from "node:stream"
+import { isNative } from "../../harnesses/Harnesses.ts"
 import { type FaceProcess, openHost, plan } from "../start/FaceHost.ts"
-import type { Setup } from "../start/Setup.ts"
+import { harnessOf, type Setup } from "../start/Setup.ts"
 import { levelFrom, makeStderrLog } from "../stdio/StderrLog.ts"
 import { makeAcpFace } from "./AcpFace.ts"
 import type { AcpArguments } from "./Arguments.ts"
@@ -36,10 +37,11 @@ const drainPatience = "10 seconds"
 const closePatience = "4 seconds"
 
 /** Whether a script plays the model of new sessions (SRV-008). */
-const isScripted = ({ agent, config, model }: Setup): boolean => {
+const isScripted = (setup: Setup): boolean => {
+  const { agent, config, model } = setup
+  const harness = harnessOf(setup)
+  if (!isNative(harness)) return harness.id === "scripted"
   const definition = (config.agents ?? []).find(({ id }) => id === agent)
-  if (definition?.harness !== undefined && definition.harness.id !== "native")
-    return definition.harness.id === "scripted"
   const connection = model?.connection ?? definition?.model?.connection
   const provider = (config.providers ?? []).find(({ name }) => name === connection)
   return provider === undefined ? connection === scriptProvider : provider.api === "script"

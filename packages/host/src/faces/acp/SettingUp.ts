@@ -28,7 +28,7 @@ import { Projection } from "./Projection.ts"
 import { busy, internal, invalidParams, invalidRequest, noSession, Refusal } from "./Refusals.ts"
 import { Replay } from "./Replay.ts"
 import { decodePage, encodePage } from "./SessionPages.ts"
-import { checkServers, realDirectory } from "./SetupParams.ts"
+import { checkServers, entriesOf, realDirectory } from "./SetupParams.ts"
 
 const pageSize = 50
 
@@ -50,6 +50,8 @@ interface Choices {
 export interface SetupParts {
   readonly host: Host
   readonly setup: Setup
+  /** The MCP servers that the agent's harness takes. */
+  readonly takes: HarnessCapabilities["mcp"]
   readonly open: OpenSessions
   /** A cap of rounds was asked for: a harness that reports none is not served (SRV-007). */
   readonly needsRounds: boolean
@@ -67,16 +69,8 @@ const choicesOf = ({ config, options }: Offer, can: HarnessCapabilities, client:
   return { ...(modes === undefined ? {} : { modes }), ...(listed.length === 0 ? {} : { configOptions: listed }) }
 }
 
-const place = (params: Place): Effect.Effect<string, Refusal> =>
-  Effect.suspend(() => {
-    const found = realDirectory(params.cwd)
-    if (found instanceof Refusal) return Effect.fail(found)
-    if ((params.additionalDirectories ?? []).length > 0) {
-      return Effect.fail(invalidParams("directories_unsupported", "This agent works in one directory"))
-    }
-    const refused = checkServers(params.mcpServers ?? [], "none")
-    return refused === undefined ? Effect.succeed(found.directory) : Effect.fail(refused)
-  })
+/** How long the answer waits for servers to come up (ACP-217). */
+const serverPatience = "5 seconds"
 
 const isUnreadable = ({ payload }: Entry): boolean =>
   payload.type === "diagnostic" && payload.diagnostic.code === "event_undecodable"
@@ -94,7 +88,27 @@ const infoOf = (row: {
 
 export const makeSetup = (parts: SetupParts) => {
   const { cancelPrompts, host, needsRounds, open, setup } = parts
-  const { runs, sessions } = host
+  const { clientServers: servers, runs, sessions } = host
+  /** Servers of the agent itself, which a client cannot take the names of. */
+  const names = new Set((setup.config.servers ?? []).map(({ name }) => name))
+
+  const place = Effect.fnUntraced(function* (params: Place) {
+    const found = realDirectory(params.cwd)
+    if (found instanceof Refusal) return yield* Effect.fail(found)
+    if ((params.additionalDirectories ?? []).length > 0) {
+      return yield* Effect.fail(invalidParams("directories_unsupported", "This agent works in one directory"))
+    }
+    const given = params.mcpServers ?? []
+    const refused = checkServers(given, { takes: parts.takes, names })
+    return refused === undefined ? { workspace: found.directory, mcp: entriesOf(given) } : yield* Effect.fail(refused)
+  })
+
+  /** What is known of the session's servers, when all are up or failed, or enough time has passed. */
+  const told = Effect.fnUntraced(function* (sessionId: string) {
+    yield* Effect.timeoutOption(servers.settled(sessionId), serverPatience)
+    const mcp = servers.states(sessionId)
+    return mcp.length === 0 ? {} : { _meta: { tackroom: { mcp } } }
+  })
 
   /** Opens the harness of a session; a cap that it could not keep is never dropped. */
   const opened = (sessionId: string) =>
@@ -121,14 +135,14 @@ export const makeSetup = (parts: SetupParts) => {
 
   const create = Effect.fnUntraced(function* ({ params, requestId }: AgentRequestContext<Place>) {
     yield* open.room
-    const workspace = yield* place(params)
-    const { session } = yield* sessions.create({
-      agent: setup.agent,
-      workspace,
-      ...(setup.model === undefined ? {} : { model: setup.model })
-    })
+    const { mcp, workspace } = yield* place(params)
+    const { session } = yield* sessions.create(
+      { agent: setup.agent, workspace, ...(setup.model === undefined ? {} : { model: setup.model }) },
+      { mcp }
+    )
     const { sessionId } = session
     const can = yield* opened(sessionId)
+    const meta = yield* told(sessionId)
     const offer = yield* offerOf(host, yield* sessions.find(sessionId), can)
     const cursor = yield* runs.head(sessionId)
     open.register(requestId, sessionId, {
@@ -137,7 +151,7 @@ export const makeSetup = (parts: SetupParts) => {
       can,
       projection: new Projection(() => open.client, offer)
     })
-    return { sessionId, ...choicesOf(offer, can, open.client) } satisfies NewSessionResponse
+    return { sessionId, ...choicesOf(offer, can, open.client), ...meta } satisfies NewSessionResponse
   })
 
   /** The session as it stands, its harness open, nobody working on it (ACP-070, ACP-072). */
@@ -145,7 +159,7 @@ export const makeSetup = (parts: SetupParts) => {
     const { sessionId } = params
     const session = yield* served(sessionId)
     if (session.closedAt !== null) return yield* Effect.fail(invalidRequest("session_closed", "The session is closed"))
-    const workspace = yield* place(params)
+    const { mcp, workspace } = yield* place(params)
     if (workspace !== session.workspace) {
       return yield* Effect.fail(invalidParams("cwd_mismatch", "The session works in another directory"))
     }
@@ -153,13 +167,15 @@ export const makeSetup = (parts: SetupParts) => {
     if (known === undefined) yield* open.room
     if (known?.isWorking === true || runs.isWorking(sessionId)) return yield* Effect.fail(busy())
     yield* unowned(sessionId)
+    yield* servers.replace(sessionId, mcp)
     const can = yield* opened(sessionId)
-    return { can, workspace, offer: yield* offerOf(host, session, can) }
+    const meta = yield* told(sessionId)
+    return { can, meta, workspace, offer: yield* offerOf(host, session, can) }
   })
 
   const load = Effect.fnUntraced(function* ({ client, params, requestId }: AgentRequestContext<Existing>) {
     const { sessionId } = params
-    const { can, offer, workspace } = yield* reopened(params)
+    const { can, meta, offer, workspace } = yield* reopened(params)
     const replay = new Replay(() => open.client)
     let cursor = 0
     while (true) {
@@ -180,12 +196,12 @@ export const makeSetup = (parts: SetupParts) => {
     }
     const projection = new Projection(() => open.client, { ...offer, calls: replay.calls })
     open.register(requestId, sessionId, { workspace, cursor, can, projection })
-    return choicesOf(offer, can, open.client) satisfies LoadSessionResponse
+    return { ...choicesOf(offer, can, open.client), ...meta } satisfies LoadSessionResponse
   })
 
   const resume = Effect.fnUntraced(function* ({ params, requestId }: AgentRequestContext<Existing>) {
     const { sessionId } = params
-    const { can, offer, workspace } = yield* reopened(params)
+    const { can, meta, offer, workspace } = yield* reopened(params)
     const cursor = yield* runs.head(sessionId)
     open.register(requestId, sessionId, {
       workspace,
@@ -193,7 +209,7 @@ export const makeSetup = (parts: SetupParts) => {
       can,
       projection: new Projection(() => open.client, offer)
     })
-    return choicesOf(offer, can, open.client)
+    return { ...choicesOf(offer, can, open.client), ...meta }
   })
 
   const list = Effect.fnUntraced(function* (params: { readonly cwd?: string | null; readonly cursor?: string | null }) {

@@ -1,5 +1,7 @@
 /** What a client gives when it sets a session up: directory and MCP servers, checked (serve-mode 12.3, 12.9). */
 import type { McpServer } from "@agentclientprotocol/sdk"
+import type { McpEntry } from "@tackroom/protocol/events"
+import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
 import * as fs from "node:fs"
 import { isIPv4 } from "node:net"
 import * as path from "node:path"
@@ -22,9 +24,18 @@ const serverLimit = 16
 const isLoopback = (hostname: string): boolean =>
   hostname === "localhost" || hostname === "[::1]" || (isIPv4(hostname) && hostname.startsWith("127."))
 
+/** A name that can stand in a line; the harness makes it fit where its tools want another. */
+const isName = (name: string): boolean => name.trim().length > 0 && name.length <= 128 && !/\p{Cc}/u.test(name)
+
+const hasTwice = (names: ReadonlyArray<string>): boolean => new Set(names).size < names.length
+
 const badServer = (server: McpServer): string | undefined => {
-  if ("command" in server)
-    return path.isAbsolute(server.command) ? undefined : "the command of a server is an absolute path"
+  if (!isName(server.name)) return "the name of a server has 1 to 128 characters"
+  if ("command" in server) {
+    if (!path.isAbsolute(server.command)) return "the command of a server is an absolute path"
+    return hasTwice(server.env.map(({ name }) => name)) ? "a variable of a server has one value" : undefined
+  }
+  if (hasTwice(server.headers.map(({ name }) => name.toLowerCase()))) return "a header of a server has one value"
   if (!URL.canParse(server.url)) return "the url of a server is a URL"
   const { hostname, protocol } = new URL(server.url)
   return protocol === "https:" || (protocol === "http:" && isLoopback(hostname))
@@ -32,15 +43,19 @@ const badServer = (server: McpServer): string | undefined => {
     : "the url of a server is https, or of this machine"
 }
 
-/** Refuses servers that are wrong, and then any, for a harness that takes none (ACP-215, ACP-216). */
-export const checkServers = (
-  servers: ReadonlyArray<McpServer>,
-  takes: "none" | "stdio" | "stdio+http"
-): Refusal | undefined => {
+/** What is taken of servers, and the names that the agent's own have. */
+export interface Taking {
+  readonly takes: HarnessCapabilities["mcp"]
+  readonly names: ReadonlySet<string>
+}
+
+/** Refuses servers that are wrong, and then those of a kind that the harness does not take (ACP-215, ACP-216). */
+export const checkServers = (servers: ReadonlyArray<McpServer>, { names: own, takes }: Taking): Refusal | undefined => {
   if (servers.length > serverLimit)
     return invalidParams("mcp_invalid", `A session has at most ${serverLimit} MCP servers`)
-  const names = new Set<string>()
+  const names = new Set(own)
   for (const server of servers) {
+    if (own.has(server.name)) return invalidParams("mcp_invalid", "The agent has an MCP server of that name")
     if (names.has(server.name)) return invalidParams("mcp_invalid", "Two MCP servers have one name")
     names.add(server.name)
     const bad = badServer(server)
@@ -53,3 +68,17 @@ export const checkServers = (
   }
   return undefined
 }
+
+const valuesOf = (pairs: ReadonlyArray<{ readonly name: string; readonly value: string }>) =>
+  Object.fromEntries(pairs.map(({ name, value }) => [name, value]))
+
+/** Checked servers as entries of the session. */
+export const entriesOf = (servers: ReadonlyArray<McpServer>): Readonly<Record<string, McpEntry>> =>
+  Object.fromEntries(
+    servers.map((server): readonly [string, McpEntry] => [
+      server.name,
+      "command" in server
+        ? { type: "stdio", command: server.command, args: server.args, env: valuesOf(server.env) }
+        : { type: "remote", url: server.url, headers: valuesOf(server.headers) }
+    ])
+  )

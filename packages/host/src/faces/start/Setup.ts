@@ -8,7 +8,7 @@
 import type { HarnessRef } from "@tackroom/protocol/events"
 import type { AgentDefinition, AgentModel, FaceConfig, HostConfig, ProviderConfig } from "@tackroom/protocol/run"
 import { builtInScenarios, findBuiltIn, scriptedModelId, scriptProvider } from "@tackroom/sdk/scenario"
-import { parseHarnessKey, isNative } from "../../harnesses/Harnesses.ts"
+import { parseHarnessKey, isNative, nativeHarness } from "../../harnesses/Harnesses.ts"
 import { splitModel, type SharedArguments } from "./Flags.ts"
 
 export interface Setup {
@@ -26,6 +26,10 @@ export interface Setup {
   /** The built-in scenario that the connection `script` plays, and the file it has to be in. */
   readonly scenario: { readonly id: string; readonly file: string } | undefined
 }
+
+/** What runs the sessions of its agent. */
+export const harnessOf = ({ agent, config }: Setup): HarnessRef =>
+  (config.agents ?? []).find(({ id }) => id === agent)?.harness ?? nativeHarness
 
 export interface Refused {
   readonly refused: string
