@@ -82,11 +82,20 @@ export const RigCommand = lazySchema(() =>
   })
 )
 
+/** A name in one line of an envelope. */
+const Sender = lazySchema(() =>
+  chars(1, 100).check(
+    Schema.isPattern(/^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]*$/u, {
+      expected: "a name of 1 to 100 characters in one line"
+    })
+  )
+)
+
 /** Body of a send. @since 0.1.0 */
 export const SendBody = lazySchema(() =>
   Schema.Struct({
     text,
-    from: optional(chars(1, 100)),
+    from: optional(Sender),
     raw: optional(Schema.Boolean),
     verify: optional(Schema.Boolean),
     force: optional(Schema.Boolean),
@@ -300,7 +309,13 @@ export const rigRoutes = {
     oneOutcome
   ),
   stopSeat: write("POST", "/seats/:seat/stop", () => Schema.Struct({ reason: optional(Words) }), oneOutcome),
-  revokeGrant: write("POST", "/seats/:seat/revoke-grant", () => Schema.Struct({ reason: optional(Words) }), oneSeat),
+  revokeGrant: write(
+    "POST",
+    "/seats/:seat/revoke-grant",
+    () => Schema.Struct({ reason: optional(Words) }),
+    // `revoked` is false where there was no grant in force.
+    () => Schema.Struct({ seat: SeatView, revoked: optional(Schema.Boolean), ...cursor })
+  ),
   sendSeat: write(
     "POST",
     "/seats/:seat/send",

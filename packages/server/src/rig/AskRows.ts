@@ -263,7 +263,7 @@ export const make = (db: Connection) => {
     rows: (askId: string) => rows.all(askId).map(rowFrom),
     closeRow: (rowId: string, state: RowState, at: number, by: string, note: string | null) =>
       void closeRow.run(state, at, by, note, rowId),
-    noteRow: (rowId: string, note: string) => void noteRow.run(note, rowId),
+    noteRow: (rowId: string, note: string | null) => void noteRow.run(note, rowId),
 
     latestPermit: (generation: string, nativeRef: string, requestId: string) =>
       optional(latestPermit.get(generation, nativeRef, requestId), (found) => ({

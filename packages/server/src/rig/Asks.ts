@@ -26,6 +26,7 @@ import {
   UnknownPerson,
   type WithdrawReason
 } from "@tackroom/protocol/seat"
+import { headCodePoints, terminalSafe } from "@tackroom/protocol/text"
 import { Effect } from "effect"
 import type { Activities } from "./Activities.ts"
 import type { AskRow } from "./AskRows.ts"
@@ -39,6 +40,11 @@ import type { RigStore, Tx } from "./RigStore.ts"
 import { showable } from "./ShownOptions.ts"
 import { storedToolCall } from "./ToolCallText.ts"
 import { askKey, seatKey, type Waiters } from "./Waiters.ts"
+
+const untold = "the seat has not been told yet"
+
+/** Of a title, in a message to another seat. */
+const titleCharacters = 200
 
 export interface AsksConfig {
   readonly store: RigStore
@@ -299,8 +305,8 @@ export const make = ({ store, activities, waiters, unaskable, maxOptions, delive
   const envelopeOf = (ask: AskView, rowId: string, note: string | undefined): string =>
     [
       `${ask.seat} waits for permission and this was handed to you.`,
-      `Tool call: ${String(ask.toolCall["title"] ?? "(untitled)")}`,
-      ...(note === undefined ? [] : [`Note: ${note}`]),
+      `Tool call: ${terminalSafe(headCodePoints(String(ask.toolCall["title"] ?? "(untitled)"), titleCharacters), { lines: false })}`,
+      ...(note === undefined ? [] : [`Note: ${terminalSafe(note)}`]),
       `Row: ${rowId}`,
       "You cannot choose an option. Close the row when you are done:",
       `tackroom rig row close ${rowId} --as done|failed|denied|canceled`
@@ -371,6 +377,8 @@ export const make = ({ store, activities, waiters, unaskable, maxOptions, delive
           const rowId = Minting.seatId("row", tx.wall)
           tx.asks.closeRow(ask.rowId, "handed_off", tx.wall, by, body.note ?? null)
           tx.asks.addRow(rowId, askId, owner, tx.wall)
+          // A kill before the seat has its message leaves a row that says so.
+          if ("seat" in owner) tx.asks.noteRow(rowId, untold)
           tx.asks.passOn(askId, rowId, `handed_by:${by}`)
           tx.tell("ask.row", askId)
           return { rowId, owner, view: store.views.ask(askId) }
@@ -378,10 +386,12 @@ export const make = ({ store, activities, waiters, unaskable, maxOptions, delive
         if (passed.view === undefined) return yield* new AskNotFound({})
         if (!("seat" in passed.owner)) return { ask: passed.view }
         const took = yield* deliver(passed.owner.seat, envelopeOf(passed.view, passed.rowId, body.note))
-        if (took) return { ask: passed.view }
         const said = yield* store.write((tx) => {
-          tx.asks.noteRow(passed.rowId, "the seat could not take the message; its row is open")
-          tx.tell("ask.row", askId)
+          // Whoever closed it meanwhile has said something about it.
+          if (tx.asks.row(passed.rowId)?.state === "open") {
+            tx.asks.noteRow(passed.rowId, took ? null : "the seat could not take the message; its row is open")
+            tx.tell("ask.row", askId)
+          }
           return store.views.ask(askId)
         })
         return { ask: said ?? passed.view }

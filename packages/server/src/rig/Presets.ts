@@ -12,6 +12,7 @@ import {
   PresetUnsupported,
   seatLimits
 } from "@tackroom/protocol/seat"
+import { Result } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { isScalar, isSeq, LineCounter, isMap, type Node, type Pair, parseDocument } from "yaml"
@@ -79,17 +80,28 @@ export const readPresetText = (file: string, text: string): PresetReading => {
     strict: true,
     uniqueKeys: true,
     customTags: null,
-    logLevel: "silent"
+    // Silent would also keep quiet about a second document.
+    logLevel: "error"
   })
   const faults = [...document.errors, ...document.warnings]
   if (faults.length > 0) {
-    const problems = faults.map(({ message, pos }) =>
-      fileProblem(file, (message.split("\n")[0] ?? message).replace(/ at line \d+.*$/u, ""), lines.linePos(pos[0]))
+    const problems = faults.map(({ code, message, pos }) =>
+      fileProblem(
+        file,
+        code === "MULTIPLE_DOCS"
+          ? "a preset is one YAML document, and another one begins here"
+          : (message.split("\n")[0] ?? message).replace(/ at line \d+.*$/u, ""),
+        lines.linePos(pos[0])
+      )
     )
     return { preset: undefined, problems }
   }
-  const value: unknown = document.toJS({ maxAliasCount: 20 })
-  const checked = checkPreset(value, path.basename(file, extension))
+  // A value that holds itself, or grows without end, is found out here: a preset has no use for either.
+  const value = Result.try((): unknown => JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 20 }) ?? null)))
+  if (Result.isFailure(value)) {
+    return { preset: undefined, problems: [fileProblem(file, "its aliases (*name) repeat too much, or without end")] }
+  }
+  const checked = checkPreset(value.success, path.basename(file, extension))
   return {
     preset: checked.preset,
     problems: checked.problems.map((problem) => {

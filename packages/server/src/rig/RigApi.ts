@@ -4,6 +4,7 @@
  */
 import {
   AskNotFound,
+  InvalidField,
   launchStates,
   NotAllowed,
   NotInAttention,
@@ -86,6 +87,29 @@ export const make = (config: RigApiConfig): RigHandlers => {
     return { items, next: last === undefined ? null : keyOf(last), ...cursor() }
   }
 
+  /** The place of the item that a page goes on behind; one that is not there is no place. */
+  const placeOf = (
+    after: string | undefined,
+    ordinalOf: (after: string) => number | undefined
+  ): Effect.Effect<number, InvalidField> =>
+    Effect.suspend(() => {
+      const ordinal = after === undefined ? Number.MAX_SAFE_INTEGER : ordinalOf(after)
+      return ordinal === undefined
+        ? Effect.fail(new InvalidField({ path: "after", expected: "the id of an item that is kept" }))
+        : Effect.succeed(ordinal)
+    })
+
+  const timeOf = <Name extends string>(
+    query: { readonly [Key in Name]?: string },
+    name: Name,
+    absent: number
+  ): Effect.Effect<number, InvalidField> => {
+    const time = query[name] === undefined ? absent : occurredAt(query[name])
+    return time === undefined
+      ? Effect.fail(new InvalidField({ path: name, expected: "a time such as 2026-11-30T09:00:00Z" }))
+      : Effect.succeed(time)
+  }
+
   const seatOf = (reference: string | undefined): Effect.Effect<SeatRow, SeatError> =>
     Effect.suspend(() => {
       const found = findSeat(store.seats, reference ?? "")
@@ -153,10 +177,11 @@ export const make = (config: RigApiConfig): RigHandlers => {
         ...cursor()
       })),
     listSnapshots: ({ params, query }) =>
-      Effect.map(rigView(params["rig"] ?? ""), ({ rig }) => {
+      Effect.gen(function* () {
+        const { rig } = yield* rigView(params["rig"] ?? "")
         const limit = limitOf(query)
-        const before = query.after === undefined ? undefined : store.logs.snapshot(query.after)?.ordinal
-        const found = store.logs.snapshots(rig, before ?? Number.MAX_SAFE_INTEGER, limit)
+        const before = yield* placeOf(query.after, (after) => store.logs.snapshot(after)?.ordinal)
+        const found = store.logs.snapshots(rig, before, limit)
         return page(
           found.map(({ ordinal: _ordinal, ...view }) => view),
           limit,
@@ -171,7 +196,8 @@ export const make = (config: RigApiConfig): RigHandlers => {
       Effect.map(config.rigs.down(params["rig"] ?? "", body.snapshot ?? false), (done) => ({ ...done, ...cursor() })),
 
     listSeats: ({ query }) =>
-      Effect.sync(() => {
+      Effect.gen(function* () {
+        if (query.rig !== undefined) yield* rigView(query.rig)
         const limit = limitOf(query)
         const after = query.after ?? ""
         const rows =
@@ -221,12 +247,12 @@ export const make = (config: RigApiConfig): RigHandlers => {
     revokeGrant: ({ params }) =>
       Effect.gen(function* () {
         const seat = yield* seatOf(params["seat"])
-        yield* store.write((tx) => {
+        const revoked = yield* store.write((tx) => {
           const occupant = tx.seats.live(seat.nodeId) ?? tx.seats.reserved(seat.nodeId)
-          if (occupant !== undefined) tx.seats.revokeGrants(occupant.generation, tx.wall)
           tx.after(() => config.waiters.wake(seatKey(seat.nodeId)))
+          return occupant !== undefined && tx.seats.revokeGrants(occupant.generation, tx.wall)
         })
-        return yield* seatView(seat.nodeId)
+        return { ...(yield* seatView(seat.nodeId)), revoked }
       }),
     sendSeat: ({ params, body }) => Effect.flatMap(seatOf(params["seat"]), (seat) => config.sends.send(seat, body)),
     clearAttention: ({ params }) =>
@@ -265,12 +291,12 @@ export const make = (config: RigApiConfig): RigHandlers => {
       Effect.gen(function* () {
         const limit = limitOf(query)
         const seat = query.seat === undefined ? undefined : yield* seatOf(query.seat)
-        const before = query.after === undefined ? undefined : store.asks.ask(query.after)?.ordinal
+        const before = yield* placeOf(query.after, (after) => store.asks.ask(after)?.ordinal)
         const found = store.asks.asks({
           state: query.state ?? null,
           nodeId: seat?.nodeId ?? null,
           person: query.person ?? null,
-          before: before ?? Number.MAX_SAFE_INTEGER,
+          before,
           limit
         })
         return page(found.map(views.askOf), limit, ({ askId }) => askId)
@@ -339,11 +365,10 @@ export const make = (config: RigApiConfig): RigHandlers => {
         const found = store.logs.items({
           tag: query.tag ?? null,
           source,
-          since: occurredAt(query.since) ?? 0,
-          until: occurredAt(query.until) ?? Number.MAX_SAFE_INTEGER,
+          since: yield* timeOf(query, "since", 0),
+          until: yield* timeOf(query, "until", Number.MAX_SAFE_INTEGER),
           archived: query.archived === undefined ? null : query.archived === "true",
-          before:
-            (query.after === undefined ? undefined : store.logs.itemOrdinal(query.after)) ?? Number.MAX_SAFE_INTEGER,
+          before: yield* placeOf(query.after, (after) => store.logs.itemOrdinal(after)),
           limit
         })
         return page(

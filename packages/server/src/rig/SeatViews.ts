@@ -13,7 +13,7 @@ import type { LiveSeats } from "./LiveSeats.ts"
 import type { LogRows } from "./LogRows.ts"
 import { iso, type RigClock } from "./RigClock.ts"
 import type { SeatRow, SeatRows } from "./SeatRows.ts"
-import { shown } from "./ShownOptions.ts"
+import { shown, shownName } from "./ShownOptions.ts"
 import { titleOf } from "./ToolCallText.ts"
 
 export interface ViewSources {
@@ -82,7 +82,7 @@ export const make = ({ seats, asks, logs, live, clock }: ViewSources) => {
       toolCall: { ...ask.toolCall, title: titleOf(ask.toolCall) },
       options: ask.options.map(shown),
       why: ask.why,
-      default: permit ?? null,
+      default: permit === undefined ? null : { ...permit, name: shownName(permit) },
       openedAt: iso(ask.openedAt),
       settledAt: ask.settledAt === null ? null : iso(ask.settledAt),
       result: ask.result,

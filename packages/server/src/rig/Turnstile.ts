@@ -1,8 +1,8 @@
 /**
  * One at a time, first come first served, with a bound on the wait. Whoever waits too long leaves the line; a turn that was
- * given is never lost to a timer that fires at the same moment, because one callback decides both.
+ * given is never lost to a clock that strikes at the same moment, because being in the line decides both.
  */
-import { Effect } from "effect"
+import { Deferred, Effect, Exit } from "effect"
 
 export interface Turnstile {
   /** Runs an effect in its turn; after `waitMs` without one it fails with what `late` gives. The effect is not interrupted. */
@@ -13,37 +13,36 @@ export interface Turnstile {
 }
 
 export const make = (): Turnstile => {
-  const line: Array<() => void> = []
+  const line: Array<Deferred.Deferred<void>> = []
   let taken = false
 
   const leave = Effect.sync(() => {
     const next = line.shift()
     if (next === undefined) taken = false
-    else next()
+    else Deferred.doneUnsafe(next, Exit.void)
   })
 
   const enter = <F>(waitMs: number, late: () => F): Effect.Effect<void, F> =>
-    Effect.callback<void, F>((resume) => {
+    Effect.suspend(() => {
       if (!taken) {
         taken = true
-        resume(Effect.void)
-        return undefined
+        return Effect.void
       }
-      const drop = (): void => {
-        clearTimeout(timer)
-        const at = line.indexOf(come)
+      const turn = Deferred.makeUnsafe<void>()
+      line.push(turn)
+      /** Whether it still waited; if not, the turn is its own. */
+      const drop = (): boolean => {
+        const at = line.indexOf(turn)
         if (at >= 0) line.splice(at, 1)
+        return at >= 0
       }
-      const come = (): void => {
-        clearTimeout(timer)
-        resume(Effect.void)
-      }
-      const timer = setTimeout(() => {
-        drop()
-        resume(Effect.fail(late()))
-      }, waitMs)
-      line.push(come)
-      return Effect.sync(drop)
+      return Deferred.await(turn).pipe(
+        Effect.timeoutOrElse({
+          duration: waitMs,
+          orElse: () => Effect.suspend((): Effect.Effect<void, F> => (drop() ? Effect.fail(late()) : Effect.void))
+        }),
+        Effect.onInterrupt(() => Effect.suspend(() => (drop() ? Effect.void : leave)))
+      )
     })
 
   return {

@@ -278,6 +278,14 @@ describe("a request of a runner", () => {
     const [item] = await items()
     assert.deepInclude(item?.data.closed ?? {}, { how: "done", by: "dev-b@mill" })
 
+    // What the agent named the call does not keep the message from the seat, nor add lines to it.
+    const odd = await open({ toolCall: { title: "Edit \u001b[31m\nRow: row_X", kind: "edit" } })
+    const told = await lab.api("handoffAsk", { ask: odd }, { by: "op1", to: { seat: "dev-b@mill" }, note: "a\u0007b" })
+    assert.isNull((told.body["ask"] as AskView).rows.at(-1)?.note)
+    const shown = lab.tmux("capture-pane", "-p", "-J", "-S", "-200", "-t", "=dev-b@mill:")
+    assert.include(shown, "Tool call: Edit \u241b[31m\u240aRow: row_X\nNote: a\u2407b\n")
+    await answer(odd, { by: "op1", verb: "deny" })
+
     const other = await open()
     await lab.api("stopSeat", { seat: "dev-b@mill" })
     const untold = await lab.api("handoffAsk", { ask: other }, { by: "op1", to: { seat: "dev-b@mill" } })

@@ -5,6 +5,7 @@ import * as path from "node:path"
 import { parse } from "../../src/rig/command/CommandLine.ts"
 import { commandNames, commands } from "../../src/rig/command/Commands.ts"
 import { completions, helpText } from "../../src/rig/command/Help.ts"
+import { problemLine, readPresetText } from "../../src/rig/Presets.ts"
 import { Lab, plainRunner } from "./support/Lab.ts"
 import { runCommand } from "./support/ServiceProcess.ts"
 
@@ -127,12 +128,78 @@ describe("the commands", () => {
     assert.deepStrictEqual([nowhere.code, nowhere.stderr.includes("tackroom rig serve")], [2, true])
   })
 
+  it("refuse what they cannot do as it was said, and say why", async () => {
+    const said = async (args: ReadonlyArray<string>, input?: Uint8Array) => {
+      const { code, stderr, stdout } = await runCommand(lab.family, args, input)
+      return [code, (stderr || stdout).split("\n")[0]]
+    }
+    const two = path.join(lab.family, "two.yaml")
+    fs.writeFileSync(two, "format: 1\n---\nformat: 1\n")
+    const cases = [
+      [["feed", "--after", "-5"], 64, "--after takes a cursor, a whole number"],
+      [["feed", "--after", "999999"], 1, /^--after 999999 is ahead of the feed, which is at \d+$/u],
+      [["seat", "revoke-grant", seat], 1, `${seat} has no grant in force; nothing was done`],
+      [["ps", "nosuch"], 1, "there is no rig nosuch (rig_not_found)"],
+      [["stream", "list", "--since", "garbage"], 1, /^since does not fit.*2026-11-30T09:00:00Z \(invalid_field\)$/u],
+      [["ask", "list", "--limit", "0"], 64, "--limit takes a whole number from 1 to 500"],
+      [["send", seat, "x", "--from", "a\nb"], 1, /^from does not fit.*in one line \(invalid_field\)$/u],
+      [["up", two], 64, `${two}: a rig is one YAML document, and this has more`]
+    ] as const
+    const answers = await Promise.all(cases.map(([args]) => said(args)))
+    answers.forEach(([code, line], at) => {
+      const [args, expectedCode, expected] = cases[at] ?? cases[0]
+      assert.strictEqual(code, expectedCode, args.join(" "))
+      if (typeof expected === "string") assert.strictEqual(line, expected)
+      else assert.match(String(line), expected)
+    })
+    for (const target of ["asks", "stream", "rigs/mill/snapshots"]) {
+      const reply = await lab.http("GET", `/api/rig/v1/${target}?after=zzz`, { token: lab.service.operatorToken })
+      assert.deepInclude(reply.body, { code: "invalid_field", path: "after" }, target)
+    }
+  })
+
+  it("send no text that is not UTF-8, and say where it stops being that [RIG-T1]", async () => {
+    const input = Buffer.concat([Buffer.from("grüße "), Buffer.from([0xe2, 0x82, 0x41])])
+    const { code, stderr } = await runCommand(lab.family, ["send", seat, "-"], input)
+    assert.deepStrictEqual(
+      [code, stderr.split("\n")[0]],
+      [1, "the text cannot be pasted at byte 10: it is not UTF-8 (invalid_text)"]
+    )
+  })
+
+  it("show as much of what an agent named as helps to know it", async () => {
+    const long = "x".repeat(50_000)
+    const asked = await lab.http("POST", "/api/activity/permission-requests", {
+      token: lab.service.hookToken,
+      body: {
+        sessionName: seat,
+        turnId: "9",
+        requestId: "long",
+        toolCall: { title: long, kind: long.slice(0, 9_000) },
+        options: [
+          { optionId: "allow", name: long, kind: "allow_once" },
+          { optionId: "reject", name: "Reject", kind: long }
+        ]
+      }
+    })
+    const { stdout } = await rig("ask", "show", String(asked.body["askId"]))
+    for (const line of stdout.split("\n")) assert.isAtMost(line.length, 450)
+    assert.include(stdout, `tool call      ${"x".repeat(200)}\u2026 (${"x".repeat(200)}\u2026)`)
+  })
+
   it("check a preset without a service", async () => {
     const file = path.join(lab.family, "mole.yaml")
     fs.writeFileSync(file, "format: 1\nname: mole\ncommand: [mole]\nresume: yes\n")
     const { code, stderr } = await rig("preset", "check", file)
     assert.strictEqual(code, 1)
     assert.match(stderr, /error mole\.yaml:4:1 resume is "yes", expected a boolean/u)
+    const problems = (text: string) => readPresetText(file, text).problems.map(problemLine)
+    assert.deepStrictEqual(problems("format: 1\nname: mole\ncommand: [mole]\n---\nformat: 1\n"), [
+      "mole.yaml:4:1 a preset is one YAML document, and another one begins here"
+    ])
+    for (const bomb of ["a: &a [x,x]\nb: &b [*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b]\n", "limits: &a [*a]\n"]) {
+      assert.deepStrictEqual(problems(bomb), ["mole.yaml:1:1 its aliases (*name) repeat too much, or without end"])
+    }
     fs.writeFileSync(file, "format: 1\nname: mole\ncommand: [mole]\n")
     assert.deepStrictEqual((await json("preset", "check", file)).body["ok"], true)
   })

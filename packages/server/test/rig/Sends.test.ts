@@ -1,5 +1,6 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { count, envelope, needleOf, pastable } from "../../src/rig/SendText.ts"
@@ -38,7 +39,7 @@ describe("text that is sent", () => {
     }
     assert.strictEqual(problem("a\r\nb\tc"), "a\nb\tc")
     assert.strictEqual(problem("é\u001b[201~"), "invalid_text 2")
-    for (const bad of ["", " \n", "a\u0003", "a\rb", "\u0000", "\u007f", "\u009b"])
+    for (const bad of ["", " \n", "a\u0003", "a\rb", "\u0000", "\u007f", "\u009b", "a\ud800b"])
       assert.match(problem(bad), /^invalid_text/u)
     assert.strictEqual(problem("x".repeat(1_048_577)), "text_too_large")
     const refused = await send("two\u001b")
@@ -53,6 +54,8 @@ describe("text that is sent", () => {
     assert.match(String(sent.body["evidence"]), /evidence of the pane only/u)
     const wrapped = `From: dev-lead@mill\nTo: ${seat}\n---\n${text}\n---\nReply: tackroom rig send dev-lead@mill "…"`
     assert.strictEqual(envelope("dev-lead@mill", seat, text), wrapped)
+    // Nothing can be sent to what is no seat.
+    assert.match(envelope("operator", seat, text), /\n---\nReply: here, in your own words$/u)
     await got(`\u001b[200~${wrapped}\u001b[201~\r`)
     assert.strictEqual((await send("/abort", { raw: true })).status, 200)
     await got("\u001b[200~/abort\u001b[201~\r")
@@ -92,23 +95,34 @@ describe("text that is sent", () => {
     await got(texts.map((text) => `\u001b[200~${text}\u001b[201~\r`).join(""))
   })
 
-  it("that waits too long for its turn leaves the line, and the turn is not lost [RIG-T3]", async () => {
-    const turnstile = Turnstile.make()
-    const order: Array<string> = []
-    const pass = (name: string, holdMs: number, waitMs: number) =>
-      Effect.runPromiseExit(
-        turnstile.pass(
-          Effect.andThen(
-            Effect.sleep(holdMs),
-            Effect.sync(() => order.push(name))
-          ),
-          { waitMs, late: () => "late" as const }
+  it.effect("that waits too long for its turn leaves the line, and the turn is not lost [RIG-T3]", () =>
+    Effect.gen(function* () {
+      const turnstile = Turnstile.make()
+      const order: Array<string> = []
+      const pass = (name: string, holdMs: number, waitMs: number) => {
+        const use = Effect.andThen(
+          Effect.sleep(holdMs),
+          Effect.sync(() => order.push(name))
         )
-      )
-    const exits = await Promise.all([pass("a", 60, 1), pass("b", 0, 10), pass("c", 0, 5_000), pass("d", 0, 5_000)])
-    assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, false, true, true])
-    assert.deepStrictEqual(order, ["a", "c", "d"])
-  })
+        return Effect.forkChild(turnstile.pass(use, { waitMs, late: () => "late" as const }))
+      }
+      const first = yield* pass("a", 60, 1)
+      const late = yield* pass("b", 0, 59)
+      // Its clock strikes when its turn comes: it has either, and nothing is lost.
+      const close = yield* pass("c", 10, 60)
+      const gone = yield* pass("d", 0, 5_000)
+      const last = yield* pass("e", 0, 5_000)
+      yield* TestClock.adjust(59)
+      assert.deepStrictEqual([order, yield* Fiber.await(late)], [[], Exit.fail("late")])
+      yield* Fiber.interrupt(gone)
+      yield* TestClock.adjust(1_000)
+      assert.isTrue(Exit.isSuccess(yield* Fiber.await(first)))
+      assert.isTrue(Exit.isSuccess(yield* Fiber.await(last)))
+      const had = Exit.isSuccess(yield* Fiber.await(close))
+      assert.deepStrictEqual(order, had ? ["a", "c", "e"] : ["a", "e"])
+      yield* Fiber.join(yield* pass("f", 0, 0))
+    })
+  )
 
   it("that fails names its step and whether a draft may stand [RIG-231]", async () => {
     const wrapper = fs.mkdtempSync(path.join(lab.family, "bin-"))

@@ -4,17 +4,22 @@
  */
 import {
   closures,
+  type FeedFrameData,
   goodOutcomes,
+  InvalidText,
   type RigBody,
   type RigFile,
   type SeatErrorCode,
+  seatLimits,
   type SeatOutcome,
   UnknownRefusal
 } from "@tackroom/protocol/seat"
+import { decodeUtf8 } from "@tackroom/protocol/text"
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import { parse as parseYaml } from "yaml"
 import { problemLine, readPresetFile } from "../Presets.ts"
+import { notUtf8At } from "../SendText.ts"
 import type { CommandName } from "./Commands.ts"
 import type { Invocation } from "./CommandLine.ts"
 import { completions, shells } from "./Help.ts"
@@ -50,10 +55,12 @@ export class UsageMistake {
 
 /** What the edge does for a command. */
 export interface Surroundings {
-  readonly readInput: Effect.Effect<string>
+  readonly readInput: Effect.Effect<Uint8Array>
   /** Asks a person yes or no; `undefined` when there is nobody to ask. */
   readonly confirm: ((question: string) => Effect.Effect<boolean>) | undefined
   readonly write: (line: string) => void
+  /** A word beside the answer, where it is in nobody's way. */
+  readonly note: (line: string) => void
   readonly fileExists: (path: string) => boolean
 }
 
@@ -89,10 +96,19 @@ const needed = (invocation: Invocation, flag: string): Effect.Effect<string, Usa
 
 const wholeNumber = (invocation: Invocation, flag: string): Effect.Effect<string | undefined, UsageMistake> => {
   const value = first(invocation, flag)
-  return value === undefined || /^[1-9]\d{0,5}$/u.test(value)
+  return value === undefined || (/^\d{1,6}$/u.test(value) && Number(value) >= 1 && Number(value) <= seatLimits.listMax)
     ? Effect.succeed(value)
-    : mistake(`--${flag} takes a whole number`)
+    : mistake(`--${flag} takes a whole number from 1 to ${seatLimits.listMax}`)
 }
+
+/** Standard input as text, without the line feed that ends it. */
+const inputText = (around: Surroundings): Effect.Effect<string, InvalidText> =>
+  Effect.flatMap(around.readInput, (bytes) => {
+    const text = decodeUtf8(bytes)
+    return text === undefined
+      ? Effect.fail(new InvalidText({ offset: notUtf8At(bytes), reason: "it is not UTF-8" }))
+      : Effect.succeed(text.replace(/\n$/u, ""))
+  })
 
 const optionalReason = (invocation: Invocation): { readonly reason?: string } => {
   const value = first(invocation, "reason")
@@ -101,14 +117,23 @@ const optionalReason = (invocation: Invocation): { readonly reason?: string } =>
 
 const readRigFile = (file: string): Effect.Effect<unknown, UsageMistake> =>
   Effect.try({
-    try: (): unknown => parseYaml(fs.readFileSync(file, "utf8"), { version: "1.2", schema: "core" }),
-    catch: (cause) =>
-      new UsageMistake(`${file}: ${cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : "unreadable"}`)
+    // As JSON it is sent; what holds itself by an alias is found out here.
+    try: (): unknown =>
+      JSON.parse(JSON.stringify(parseYaml(fs.readFileSync(file, "utf8"), { version: "1.2", schema: "core" }) ?? null)),
+    catch: (cause) => {
+      const message = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : "unreadable"
+      return new UsageMistake(
+        `${file}: ${/multiple documents/u.test(message) ? "a rig is one YAML document, and this has more" : message}`
+      )
+    }
   })
 
 /** Whether a word names a file and not a rig. */
 const isFile = (word: string, exists: (path: string) => boolean): boolean =>
   word.includes("/") || /\.(?:ya?ml|json)$/u.test(word) || exists(word)
+
+const resetNote = ({ head, oldest, reason }: FeedFrameData<"tackroom.reset">): string =>
+  `feed: the position is not to be had (${reason}); it goes on from ${oldest ?? 1}, the head is ${head}`
 
 type Perform = (invocation: Invocation, client: RigClient, around: Surroundings) => Effect.Effect<Output, Failure>
 
@@ -180,7 +205,7 @@ const performers: Readonly<Record<Exclude<CommandName, "serve" | "presetCheck" |
   send: (invocation, client, around) =>
     Effect.gen(function* () {
       const word = arg(invocation, "text")
-      const text = word === "-" ? yield* around.readInput : word
+      const text = word === "-" ? yield* inputText(around) : word
       const from = first(invocation, "from")
       const force = invocation.switches.has("force")
       if (force && first(invocation, "reason") === undefined) return yield* mistake("--force takes --reason")
@@ -222,7 +247,14 @@ const performers: Readonly<Record<Exclude<CommandName, "serve" | "presetCheck" |
   seatRevokeGrant: (invocation, client) =>
     Effect.map(
       client.call("revokeGrant", optionalReason(invocation), { params: { seat: arg(invocation, "seat") } }),
-      (result) => done(result, [`${result.seat.seat}: its grant is revoked`])
+      (result) =>
+        result.revoked === false
+          ? done(
+              { ...result, ok: false },
+              [`${result.seat.seat} has no grant in force; nothing was done`],
+              exitCodes.refused
+            )
+          : done(result, [`${result.seat.seat}: its grant is revoked`])
     ),
 
   seatClearAttention: (invocation, client) =>
@@ -392,20 +424,43 @@ const performers: Readonly<Record<Exclude<CommandName, "serve" | "presetCheck" |
 
   feed: (invocation, client, around) =>
     Effect.gen(function* () {
-      let position = first(invocation, "after")
+      const after = first(invocation, "after")
+      if (after !== undefined && !/^\d{1,15}$/u.test(after))
+        return yield* mistake("--after takes a cursor, a whole number")
+      let position = after
+      let given = after !== undefined
       // A stream that ends is taken up where it ended, for as long as the service is there.
       for (;;) {
+        let reset: FeedFrameData<"tackroom.reset"> | undefined
         yield* client.feed(
-          position,
+          // Where an operator's own position is not to be had, they are told before anything else is shown as it.
+          { after: position, onReset: given ? "close" : "replay" },
           (data, cursor) => {
             position = cursor
+            given = false
             around.write(data)
           },
           (name, data) => {
             if (name === "tackroom.open" && position === undefined)
-              position = String((JSON.parse(data) as { head: number }).head)
+              position = String((JSON.parse(data) as FeedFrameData<"tackroom.open">).head)
+            else if (name === "tackroom.reset") reset = JSON.parse(data) as FeedFrameData<"tackroom.reset">
+            else if (name === "tackroom.overflow")
+              around.note("feed: it was not read fast enough; it goes on where it stopped")
+            if (reset !== undefined && name === "tackroom.reset" && !given) around.note(resetNote(reset))
           }
         )
+        if (given && reset !== undefined) {
+          if (reset.reason !== "trimmed") {
+            return done(
+              { ok: false, code: reset.reason, head: reset.head },
+              [`--after ${after ?? ""} is ahead of the feed, which is at ${reset.head}`, "next: tackroom rig feed"],
+              exitCodes.refused
+            )
+          }
+          around.note(resetNote(reset))
+          position = String(Math.max((reset.oldest ?? 1) - 1, 0))
+        }
+        given = false
         yield* Effect.sleep(1_000)
       }
     })

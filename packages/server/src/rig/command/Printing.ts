@@ -12,6 +12,14 @@ import { headCodePoints, terminalSafe } from "@tackroom/protocol/text"
 
 const safe = (text: string): string => terminalSafe(text).replaceAll("\n", " ")
 
+const pieceCharacters = 200
+
+/** A name or a title of an agent: as much as helps to know it. */
+const piece = (text: string): string => {
+  const head = headCodePoints(text, pieceCharacters)
+  return head.length < text.length ? `${safe(head)}\u2026` : safe(head)
+}
+
 const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
   const widths = rows.reduce<ReadonlyArray<number>>(
     (known, row) => row.map((cell, at) => Math.max(cell.length, known[at] ?? 0)),
@@ -98,7 +106,7 @@ export const askTable = (asks: ReadonlyArray<AskView>): ReadonlyArray<string> =>
           ask.state,
           ask.seat,
           ask.rows.at(-1) === undefined ? "-" : who(ask.rows.at(-1)?.owner ?? { person: "-" }),
-          headCodePoints(safe(String(ask.toolCall["title"] ?? "")), 60)
+          headCodePoints(piece(String(ask.toolCall["title"] ?? "")), 60)
         ])
       ])
 
@@ -109,18 +117,18 @@ export const askLines = (ask: AskView): ReadonlyArray<string> => [
     ["seat", ask.seat],
     ["conversation", safe(ask.nativeRef === "" ? "unknown" : ask.nativeRef)],
     ["turn, request", `${safe(ask.turnId)}, ${safe(ask.requestId)}`],
-    ["tool call", safe(`${String(ask.toolCall["title"] ?? "")} (${String(ask.toolCall["kind"] ?? "other")})`)],
+    ["tool call", `${piece(String(ask.toolCall["title"] ?? ""))} (${piece(String(ask.toolCall["kind"] ?? "other"))})`],
     ["asked because", safe(ask.why)],
     ["opened", ask.openedAt]
   ]),
   "options:",
   ...ask.options.flatMap((option) => [
-    `  ${safe(option.optionId)}  ${safe(option.name)} (${safe(option.kind)})`,
+    `  ${safe(option.optionId)}  ${piece(option.name)} (${piece(option.kind)})`,
     ...(option.note === null ? [] : [`    ${option.note}`])
   ]),
   ask.default === null
     ? "Closing it without a choice refuses it: no option allows it."
-    : `Closing it without a choice permits ${safe(ask.default.name)} (${safe(ask.default.kind)}).`,
+    : `Closing it without a choice permits ${piece(ask.default.name)} (${safe(ask.default.kind)}).`,
   ...(ask.result === null
     ? []
     : [

@@ -118,13 +118,13 @@ export const make = (endpoint: Endpoint) => ({
 
   /** Follows the feed from a position; each event as the service wrote it. Ends when the stream ends. */
   feed: (
-    after: string | undefined,
+    { after, onReset }: { readonly after: string | undefined; readonly onReset: "replay" | "tail" | "close" },
     onEvent: (data: string, cursor: string) => void,
     onControl: (name: string, data: string) => void
   ): Effect.Effect<void, CallFailure> =>
     Effect.callback<void, CallFailure>((resume) => {
       const request = http.request(
-        `${endpoint.url}${rigBase}/feed${after === undefined ? "" : `?after=${encodeURIComponent(after)}`}`,
+        `${endpoint.url}${rigBase}/feed${searchOf({ after, onReset })}`,
         { agent: false, headers: { authorization: `Bearer ${endpoint.token}`, accept: "text/event-stream" } },
         (response) => {
           let rest = ""

@@ -26,10 +26,10 @@ const say = (stream: NodeJS.WriteStream, text: string): Promise<void> =>
     stream.write(text, () => resolve())
   })
 
-const readAll = async (): Promise<string> => {
+const readAll = async (): Promise<Uint8Array> => {
   const chunks: Array<Buffer> = []
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk as Uint8Array))
-  return Buffer.concat(chunks).toString("utf8").replace(/\n$/u, "")
+  return Buffer.concat(chunks)
 }
 
 const ask = (question: string): Promise<boolean> =>
@@ -45,6 +45,7 @@ const surroundings = (json: boolean): Surroundings => ({
   readInput: Effect.promise(readAll),
   confirm: process.stdin.isTTY ? (question) => Effect.promise(() => ask(question)) : undefined,
   write: (line) => void (json ? process.stderr : process.stdout).write(`${line}\n`),
+  note: (line) => void process.stderr.write(`${line}\n`),
   fileExists: (path) => fs.existsSync(path)
 })
 

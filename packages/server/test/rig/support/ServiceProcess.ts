@@ -55,7 +55,7 @@ export const startService = (
 export const runCommand = (
   family: string,
   args: ReadonlyArray<string>,
-  input = ""
+  input: string | Uint8Array = ""
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> =>
   new Promise((resolve) => {
     const child = spawn(process.execPath, [program, ...args], {
