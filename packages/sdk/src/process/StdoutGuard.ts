@@ -126,11 +126,20 @@ export const reserveStdout = (): ProtocolOutput => {
   }
   Object.defineProperty(stdout, "write", { value: stray, configurable: true, writable: true })
   Object.defineProperty(stdout, "end", { value: end, configurable: true, writable: true })
-  reserved = makeProtocolOutput(
-    stdout,
-    (bytes, done) => void frame(bytes, done),
-    () => counts
-  )
+  // What one turn of the program writes is one call of the system.
+  let isCorked = false
+  const write = (bytes: Uint8Array, done: (error?: Error | null) => void): void => {
+    if (!isCorked) {
+      isCorked = true
+      stdout.cork()
+      process.nextTick(() => {
+        isCorked = false
+        stdout.uncork()
+      })
+    }
+    frame(bytes, done)
+  }
+  reserved = makeProtocolOutput(stdout, write, () => counts)
   return reserved
 }
 
