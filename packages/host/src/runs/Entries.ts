@@ -52,17 +52,21 @@ const mediaOf = Effect.fnUntraced(function* (store: Store, payload: EventPayload
   return { bytes: row.bytes, data: Buffer.from(bytes).toString("base64") }
 })
 
-const entryOf = Effect.fnUntraced(function* (store: Store, row: EventRow) {
-  const isCut = row.artifacts !== null && row.artifacts.length > 0
-  const payload = isCut && whole.has(row.payload.type) ? yield* inflate(store, row) : row.payload
+const entryOf = (row: EventRow, payload: EventPayload): Entry => ({
+  cursor: row.seq,
+  turnId: row.turnId ?? undefined,
+  afterTurn: row.afterTurn ?? undefined,
+  payload
+})
+
+/** Whether what is cut of it has to be put back. */
+const isCut = ({ artifacts, payload }: EventRow): boolean =>
+  artifacts !== null && artifacts.length > 0 && whole.has(payload.type)
+
+const entryWithArtifact = Effect.fnUntraced(function* (store: Store, row: EventRow) {
+  const payload = isCut(row) ? yield* inflate(store, row) : row.payload
   const media = yield* mediaOf(store, payload)
-  return {
-    cursor: row.seq,
-    turnId: row.turnId ?? undefined,
-    afterTurn: row.afterTurn ?? undefined,
-    payload,
-    ...(media === undefined ? {} : { media })
-  } satisfies Entry
+  return { ...entryOf(row, payload), ...(media === undefined ? {} : { media }) }
 })
 
 /** The next page behind a cursor. */
@@ -71,6 +75,11 @@ export const read =
   (sessionId: string, after: number): Effect.Effect<EntryPage, RuntimeError> =>
     Effect.gen(function* () {
       const page = yield* store.read(sessionId, after, pageEvents, pageBytes)
-      const entries = yield* Effect.forEach(page.events, (row) => entryOf(store, row))
+      const entries: Array<Entry> = []
+      for (const row of page.events) {
+        entries.push(
+          isCut(row) || "artifactId" in row.payload ? yield* entryWithArtifact(store, row) : entryOf(row, row.payload)
+        )
+      }
       return { entries, head: page.head }
     })

@@ -5,7 +5,7 @@
  * What it holds lives with the connection: which sessions the client has set up, and which of its requests are not answered.
  */
 import {
-  type AgentApp,
+  type AgentConnection,
   type AgentRequestContext,
   agent as agentApp,
   type AnyMessage,
@@ -18,6 +18,7 @@ import { harnessOf, type Setup } from "../start/Setup.ts"
 import { Arrivals } from "./Arrivals.ts"
 import { makeChoosing } from "./Choosing.ts"
 import { clientOf } from "./Client.ts"
+import type { Connection } from "./Connection.ts"
 import { OpenSessions } from "./OpenSessions.ts"
 import { makePrompting } from "./Prompting.ts"
 import { internal, refusalOf } from "./Refusals.ts"
@@ -38,7 +39,7 @@ export interface AcpFaceParts {
 
 /** The face of one connection. */
 export interface AcpFace {
-  readonly app: AgentApp
+  readonly connect: (connection: Connection) => AgentConnection
   /** A message was read; in order of arrival (ACP-008). */
   readonly onRead: (message: AnyMessage) => void
   readonly onWritten: (message: AnyMessage) => void
@@ -109,7 +110,6 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
     }
 
     const app = agentApp({ name: "tackroom" })
-      .onConnect((connection) => open.connected(connection.client))
       .onRequest("initialize", ({ params }) => {
         open.client = clientOf(params.clientCapabilities)
         return initialized
@@ -154,7 +154,11 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
       .onNotification("session/cancel", () => undefined)
 
     return {
-      app,
+      connect: ({ room, stream, tell }) => {
+        const connection = app.connect(stream)
+        open.connected({ asked: connection.client, tell, room })
+        return connection
+      },
       onRead: (message) => {
         if (!("method" in message)) return
         const params = paramsOf(message)

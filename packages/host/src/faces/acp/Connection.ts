@@ -1,11 +1,12 @@
 /**
  * The pipe to the client as the official SDK's message stream (serve-mode 12.1): frames in are read by `Frames`, frames out
  * are whole and small enough, and a write completes when the reader is not far behind, so that whoever has more to say waits
- * (ACP-117).
+ * (ACP-117). Updates need nothing of the SDK but its types: they are written here at once, and so before anything that the
+ * SDK is asked to send afterwards.
  *
  * Each frame is looked at when it is read, before the SDK sees it: the order of arrival is the order of these calls (ACP-008).
  */
-import type { AnyMessage, Stream } from "@agentclientprotocol/sdk"
+import type { AnyMessage, SessionUpdate, Stream } from "@agentclientprotocol/sdk"
 import { wireJson } from "@tackroom/protocol/text"
 import type { ProtocolOutput } from "@tackroom/sdk/process"
 import { Effect } from "effect"
@@ -31,6 +32,10 @@ export interface ConnectionOptions {
 /** The stream, and its end. */
 export interface Connection {
   readonly stream: Stream
+  /** Writes an update of a session. */
+  readonly tell: (sessionId: string, update: SessionUpdate) => void
+  /** Completes when the reader is not far behind. */
+  readonly room: Effect.Effect<void>
   /** Lets the SDK see the end of the input; what is written afterwards is lost. */
   readonly close: () => void
   /** Reads no more. */
@@ -82,6 +87,10 @@ export const makeConnection = (options: ConnectionOptions): Connection => {
     input.pause()
   }
 
+  const room = Effect.suspend(() =>
+    output.pending() <= waitingBytes ? Effect.void : Effect.ignore(output.below(waitingBytes))
+  )
+
   return {
     stream: {
       readable: new ReadableStream<AnyMessage>({
@@ -92,11 +101,14 @@ export const makeConnection = (options: ConnectionOptions): Connection => {
       writable: new WritableStream<AnyMessage>({
         write: (message) => {
           write(message)
-          if (output.pending() <= waitingBytes) return undefined
-          return Effect.runPromise(Effect.ignore(output.below(waitingBytes)))
+          return output.pending() <= waitingBytes ? undefined : Effect.runPromise(room)
         }
       })
     },
+    tell: (sessionId, update) => {
+      if (!isClosed) write({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update } })
+    },
+    room,
     close: () => {
       if (isClosed) return
       isClosed = true

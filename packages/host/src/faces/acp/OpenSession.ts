@@ -7,7 +7,6 @@
  * the rest waits for the next turn and comes before anything of it (ACP-125). What belongs to turns of others is theirs.
  */
 import type {
-  AgentContext,
   CreateElicitationResponse,
   RequestPermissionRequest,
   RequestPermissionResponse,
@@ -20,6 +19,7 @@ import type { Entry } from "../../runs/Entries.ts"
 import type { Runs } from "../../runs/Runs.ts"
 import type { Client } from "./Client.ts"
 import { absoluteCall, absoluteUpdate } from "./Paths.ts"
+import type { Peer } from "./Peer.ts"
 import { firstTold, isForBetween, type Projection, type Update } from "./Projection.ts"
 import * as Requests from "./Requests.ts"
 
@@ -41,7 +41,7 @@ export interface OpenSessionParts {
   readonly workspace: string
   readonly runs: Pick<Runs, "entries" | "moved" | "broken" | "settle">
   readonly client: () => Client
-  readonly peer: () => AgentContext
+  readonly peer: () => Peer
   readonly projection: Projection
   /** What the client knows of the journal. */
   readonly cursor: number
@@ -104,9 +104,12 @@ export class OpenSession {
   get #page() {
     return Effect.gen({ self: this }, function* () {
       const page = yield* this.#parts.runs.entries(this.sessionId, this.#cursor)
+      const { room } = this.#parts.peer()
+      const clock = yield* Clock.Clock
       for (const entry of page.entries) {
         this.#cursor = entry.cursor
-        yield* this.#take(entry)
+        this.#take(entry, clock.currentTimeMillisUnsafe())
+        yield* room
       }
       return this.#cursor < page.head
     })
@@ -121,7 +124,8 @@ export class OpenSession {
           const started: Turn = { turnId, end: Deferred.makeUnsafe<TurnEnd>() }
           this.#turn = started
           this.#parts.projection.begin()
-          for (const update of this.#held.splice(0)) yield* this.#send(update.update)
+          for (const update of this.#held.splice(0)) this.#send(update.update)
+          yield* this.#parts.peer().room
           return started
         })
       )
@@ -153,25 +157,22 @@ export class OpenSession {
     this.#asking.clear()
   }
 
-  #take(entry: Entry): Effect.Effect<void> {
-    return Effect.gen({ self: this }, function* () {
-      const turn = this.#turn
-      const isOurs = turn !== undefined && entry.turnId === turn.turnId
-      const isOfAnother = entry.turnId !== undefined && !isOurs
-      const updates = this.#parts.projection.push(entry)
-      for (const update of updates) {
-        if (isOurs) yield* this.#sendOwn(update)
-        else if (isForBetween(update)) yield* this.#send(update.update)
-        else if (turn !== undefined && !isOfAnother) yield* this.#send(update.update)
-        else if (!isOfAnother) this.#hold(update)
-      }
-      if (!isOurs) return
-      yield* this.#asked(entry)
-      if (isTerminal(entry.payload)) {
-        this.#turn = undefined
-        Deferred.doneUnsafe(turn.end, Exit.succeed({ _tag: "Ended", event: entry.payload, cursor: entry.cursor }))
-      }
-    })
+  #take(entry: Entry, now: number): void {
+    const turn = this.#turn
+    const isOurs = turn !== undefined && entry.turnId === turn.turnId
+    const isOfAnother = entry.turnId !== undefined && !isOurs
+    for (const update of this.#parts.projection.push(entry)) {
+      if (isOurs) this.#sendOwn(update, now)
+      else if (isForBetween(update)) this.#send(update.update)
+      else if (turn !== undefined && !isOfAnother) this.#send(update.update)
+      else if (!isOfAnother) this.#hold(update)
+    }
+    if (!isOurs) return
+    this.#asked(entry)
+    if (isTerminal(entry.payload)) {
+      this.#turn = undefined
+      Deferred.doneUnsafe(turn.end, Exit.succeed({ _tag: "Ended", event: entry.payload, cursor: entry.cursor }))
+    }
   }
 
   #hold(update: Update): void {
@@ -179,55 +180,46 @@ export class OpenSession {
     if (this.#held.length > heldLimit) this.#held.shift()
   }
 
-  #sendOwn(update: Update): Effect.Effect<void> {
-    const { passing } = update
-    if (passing === undefined) return this.#send(update.update)
-    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+  #sendOwn({ passing, update }: Update, now: number): void {
+    if (passing !== undefined) {
       // The call's end has all of its output.
-      if (now - (this.#passed.get(passing) ?? 0) < passingMs) return Effect.void
+      if (now - (this.#passed.get(passing) ?? 0) < passingMs) return
       this.#passed.set(passing, now)
-      return this.#send(update.update)
-    })
+    }
+    this.#send(update)
   }
 
-  #send(update: SessionUpdate): Effect.Effect<void> {
-    if (this.isClosed) return Effect.void
-    const told = absoluteUpdate(this.#parts.workspace, update)
+  #send(update: SessionUpdate): void {
+    if (this.isClosed) return
     // A client that is gone is told nothing more; its end is the connection's to notice.
-    return Effect.ignore(
-      Effect.tryPromise(() => this.#parts.peer().notify("session/update", { sessionId: this.sessionId, update: told }))
-    )
+    this.#parts.peer().tell(this.sessionId, absoluteUpdate(this.#parts.workspace, update))
   }
 
   // ------------------------------------------------------------ what the agent asks
 
-  #asked({ payload }: Entry): Effect.Effect<void> {
+  #asked({ payload }: Entry): void {
     switch (payload.type) {
       case "permission-request":
-        return Effect.andThen(
-          this.#showCall(payload),
-          Effect.sync(() => this.#ask(payload))
-        )
+        this.#showCall(payload)
+        return this.#ask(payload)
       case "question":
-        return Effect.sync(() => this.#ask(payload))
+        return this.#ask(payload)
       case "permission-resolved":
       case "question-answered":
       case "question-rejected":
       case "interaction-withdrawn":
-        return Effect.sync(() => {
-          this.#asking.get(payload.requestId)?.abort()
-          this.#asking.delete(payload.requestId)
-        })
+        this.#asking.get(payload.requestId)?.abort()
+        this.#asking.delete(payload.requestId)
+        return
       default:
-        return Effect.void
     }
   }
 
   /** A call is told of before it is asked about (ACP-150). */
-  #showCall(event: EventOf<"permission-request">): Effect.Effect<void> {
-    if (event.toolCallId === undefined) return Effect.void
+  #showCall(event: EventOf<"permission-request">): void {
+    if (event.toolCallId === undefined) return
     const { call, isNew } = this.#parts.projection.calls.ensure(event.toolCallId, event.tool)
-    return isNew ? this.#send(firstTold(call)) : Effect.void
+    if (isNew) this.#send(firstTold(call))
   }
 
   #ask(event: Ask): void {
@@ -270,7 +262,7 @@ export class OpenSession {
     return this.#call<RequestPermissionResponse>(() =>
       this.#parts
         .peer()
-        .request("session/request_permission", located, { cancellationSignal: signal, stopWaitingOnCancel: true })
+        .asked.request("session/request_permission", located, { cancellationSignal: signal, stopWaitingOnCancel: true })
     )
   }
 
@@ -283,7 +275,7 @@ export class OpenSession {
       const call = this.#call<CreateElicitationResponse>(() =>
         this.#parts
           .peer()
-          .request("elicitation/create", request, { cancellationSignal: signal, stopWaitingOnCancel: true })
+          .asked.request("elicitation/create", request, { cancellationSignal: signal, stopWaitingOnCancel: true })
       )
       return Effect.map(call, (answer) => Requests.formAnswers(event, answer) ?? rejected)
     }
@@ -303,7 +295,10 @@ export class OpenSession {
 
   /** A question that cannot be asked is rejected at once, and the client is told (ACP-164). */
   #rejected(why: string): Effect.Effect<Requests.Decided> {
-    const notice = this.#parts.projection.tell("warning", why)
-    return Effect.as(notice === undefined ? Effect.void : this.#send(notice), { answers: null })
+    return Effect.sync(() => {
+      const notice = this.#parts.projection.tell("warning", why)
+      if (notice !== undefined) this.#send(notice)
+      return { answers: null }
+    })
   }
 }

@@ -2,12 +2,12 @@
  * The sessions that one connection has set up, and who is at its other end (ACP-061). It ends with the connection; what a
  * session is, the runtime knows.
  */
-import type { AgentContext } from "@agentclientprotocol/sdk"
 import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
 import { Effect, FiberSet, type Scope } from "effect"
 import type { Runs } from "../../runs/Runs.ts"
 import { type Client, clientOf } from "./Client.ts"
 import { OpenSession } from "./OpenSession.ts"
+import type { Peer } from "./Peer.ts"
 import type { Projection } from "./Projection.ts"
 import { invalidRequest, noSession, type Refusal } from "./Refusals.ts"
 
@@ -31,7 +31,7 @@ export class OpenSessions {
   readonly #fork: (work: Effect.Effect<void>) => void
   readonly #open = new Map<string, Opened>()
   readonly #waiting: Array<Waiting> = []
-  #peer: AgentContext | undefined
+  #peer: Peer | undefined
   /** What the client can do; a second `initialize` replaces it (ACP-033). */
   client: Client = clientOf(undefined)
 
@@ -52,8 +52,13 @@ export class OpenSessions {
     this.#fork(work)
   }
 
-  connected(peer: AgentContext): void {
+  connected(peer: Peer): void {
     this.#peer = peer
+  }
+
+  get peer(): Peer {
+    if (this.#peer === undefined) throw new Error("no client is connected")
+    return this.#peer
   }
 
   find(sessionId: string): OpenSession | undefined {
@@ -93,10 +98,7 @@ export class OpenSessions {
       workspace: known.workspace,
       runs: this.#runs,
       client: () => this.client,
-      peer: () => {
-        if (this.#peer === undefined) throw new Error("no client is connected")
-        return this.#peer
-      },
+      peer: () => this.peer,
       projection: known.projection,
       cursor: known.cursor,
       fork: this.#fork

@@ -54,7 +54,7 @@ export class Projection {
   readonly calls: Calls
   #out: Array<Update> = []
   #response: string | undefined
-  readonly #parts = new Map<string, Array<string>>()
+  readonly #parts = new Map<string, Set<string>>()
   #retracted: Array<string> = []
   #saidPlan = false
   #options: ReadonlyArray<ConfigOption> = []
@@ -125,8 +125,9 @@ export class Projection {
 
   say(channel: "agent_message_chunk" | "agent_thought_chunk", text: string, partId: string): void {
     if (this.#response !== undefined) {
-      const parts = this.#parts.get(this.#response) ?? []
-      if (!parts.includes(partId)) this.#parts.set(this.#response, [...parts, partId])
+      const parts = this.#parts.get(this.#response)
+      if (parts === undefined) this.#parts.set(this.#response, new Set([partId]))
+      else parts.add(partId)
     }
     for (const piece of chunksOf(text)) this.chunk(channel, textBlock(piece), partId)
   }

@@ -77,7 +77,7 @@ const serve = (edge: AcpEdge, secrets: KnownSecrets) =>
       onWritten: face.onWritten,
       onEnd: () => Deferred.doneUnsafe(ended, Exit.void)
     })
-    const client = face.app.connect(connection.stream)
+    const client = face.connect(connection)
     yield* Effect.raceAllFirst([Deferred.await(ended), Effect.asVoid(output.closed), aborted(stopped)])
     connection.stop()
     yield* Effect.timeoutOption(face.drain, drainPatience)

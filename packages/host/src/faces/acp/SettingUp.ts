@@ -173,7 +173,7 @@ export const makeSetup = (parts: SetupParts) => {
     return { can, meta, workspace, offer: yield* offerOf(host, session, can) }
   })
 
-  const load = Effect.fnUntraced(function* ({ client, params, requestId }: AgentRequestContext<Existing>) {
+  const load = Effect.fnUntraced(function* ({ params, requestId }: AgentRequestContext<Existing>) {
     const { sessionId } = params
     const { can, meta, offer, workspace } = yield* reopened(params)
     const replay = new Replay(() => open.client)
@@ -189,10 +189,8 @@ export const makeSetup = (parts: SetupParts) => {
       if (page.entries.length === 0 || cursor >= page.head) break
     }
     for (const update of replay.end()) {
-      yield* Effect.tryPromise({
-        try: () => client.notify("session/update", { sessionId, update: absoluteUpdate(workspace, update) }),
-        catch: () => internal("internal", "The replay could not be written")
-      })
+      open.peer.tell(sessionId, absoluteUpdate(workspace, update))
+      yield* open.peer.room
     }
     const projection = new Projection(() => open.client, { ...offer, calls: replay.calls })
     open.register(requestId, sessionId, { workspace, cursor, can, projection })
