@@ -97,6 +97,35 @@ const messageOf = (tx: StoreTx, work: Work, event: EventRow, id: string): Effect
   )
 }
 
+const openKey = (messageId: string, partId: string): string => `${messageId}\0${partId}`
+
+const openPart = (work: Work, event: EventRow, change: Extract<RowChange, { readonly _tag: "OpenPart" }>): void => {
+  const key = openKey(change.messageId, change.id)
+  work.open.add(key)
+  work.opening.set(key, {
+    sessionId: work.id,
+    messageId: change.messageId,
+    id: change.id,
+    ordinal: event.seq,
+    type: change.type,
+    data: null,
+    openFromSeq: event.seq
+  })
+}
+
+/**
+ * The whole row of a part that this call began. Most parts of a busy turn begin and end in one call and are new: one
+ * statement makes such a part, and reads nothing.
+ */
+const endedOf = (work: Work, change: Extract<RowChange, { readonly _tag: "Part" }>): PartRow | undefined => {
+  const key = openKey(change.messageId, change.id)
+  const opening = work.opening.get(key)
+  if (opening === undefined) return undefined
+  work.opening.delete(key)
+  const data = change.update(undefined)
+  return data === undefined ? opening : { ...opening, type: data.type, data, openFromSeq: null }
+}
+
 const writeOpening = Effect.fnUntraced(function* (tx: StoreTx, work: Work) {
   for (const row of work.opening.values()) yield* tx.insertIfAbsent("part", row)
   work.opening.clear()
@@ -122,8 +151,6 @@ const retract = Effect.fnUntraced(function* (
     yield* tx.put("part", { ...part, data: { ...part.data, retracted: true } })
   }
 })
-
-const openKey = (messageId: string, partId: string): string => `${messageId}\0${partId}`
 
 const applyChange = Effect.fnUntraced(function* (tx: StoreTx, work: Work, event: EventRow, change: RowChange) {
   switch (change._tag) {
@@ -171,31 +198,13 @@ const applyChange = Effect.fnUntraced(function* (tx: StoreTx, work: Work, event:
       )
       return
     }
-    case "OpenPart": {
-      const partKey = openKey(change.messageId, change.id)
-      work.open.add(partKey)
-      work.opening.set(partKey, {
-        sessionId: work.id,
-        messageId: change.messageId,
-        id: change.id,
-        ordinal: event.seq,
-        type: change.type,
-        data: null,
-        openFromSeq: event.seq
-      })
+    case "OpenPart":
+      openPart(work, event, change)
       return yield* messageOf(tx, work, event, change.messageId)
-    }
     case "Part": {
       const key = { sessionId: work.id, messageId: change.messageId, id: change.id }
-      const partKey = openKey(change.messageId, change.id)
-      const opening = work.opening.get(partKey)
-      if (opening !== undefined) {
-        // Most parts of a busy turn begin and end in one call, and are new: one statement makes such a part.
-        work.opening.delete(partKey)
-        const whole = change.update(undefined)
-        const row = whole === undefined ? opening : { ...opening, type: whole.type, data: whole, openFromSeq: null }
-        if (yield* tx.insertIfAbsent("part", row)) return
-      }
+      const begun = endedOf(work, change)
+      if (begun !== undefined && (yield* tx.insertIfAbsent("part", begun))) return
       const before = yield* tx.get("part", key)
       const data = change.update(before?.data ?? undefined)
       if (data === undefined) return

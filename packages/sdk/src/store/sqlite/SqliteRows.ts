@@ -229,7 +229,8 @@ export const makeRows = (
     insertIfAbsent: (table, row) =>
       Effect.sync(() => {
         const target: Table = tables[table]
-        const memo = isPart(table, row) ? partKey(row.sessionId, row.messageId, row.id) : undefined
+        const memo =
+          isPart(table, row) && row.openFromSeq !== null ? partKey(row.sessionId, row.messageId, row.id) : undefined
         if (memo !== undefined && known.has(memo)) return false
         const isNew = run(texts[table].insert, ...rowValues(target, row)).changes > 0
         if (memo !== undefined) fresh.push(memo)
