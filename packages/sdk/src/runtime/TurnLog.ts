@@ -30,6 +30,8 @@ const batchEntries = 500
 const batchBytes = 2 * 1024 * 1024
 /** How long events that come one after the other without a pause are gathered for one commit. */
 const gatherMs = 10
+/** How many are gathered: the buffer of a subscriber takes them. */
+const gatherEntries = 256
 /** How long a store that cannot write is tried again while a turn runs (STO-066). */
 const patienceMs = 30_000
 
@@ -342,7 +344,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
       })
     )
 
-  const mayGrow = (seen: number): boolean => !isDue && pending.length > seen && pending.length < batchEntries
+  const mayGrow = (seen: number): boolean => !isDue && pending.length > seen && pending.length < gatherEntries
 
   /** A burst is one commit, not one for each turn of the loop; a single event waits for one turn. */
   const gathered = Effect.gen(function* () {
