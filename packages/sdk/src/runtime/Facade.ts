@@ -35,7 +35,7 @@ import {
   type UpdateSession
 } from "./Sessions.ts"
 import { Capabilities, Commands, Health, Todos } from "./Status.ts"
-import type { SubscribeInput, SubscriptionItem } from "./Subscriptions.ts"
+import type { SubscribeInput, Subscription, SubscriptionItem } from "./Subscriptions.ts"
 import { Turns, type StartTurn } from "./Turns.ts"
 
 /** Last argument of every call: stops waiting, undoes nothing (RT-027). */
@@ -97,16 +97,21 @@ const makeFacade = (options: ResolvedOptions) => {
   const unsupported = (operation: string): Promise<never> =>
     Promise.reject(isClosing ? new RuntimeDisposed({}) : new UnsupportedOperation({ operation }))
 
-  const iterate = <A>(
-    next: () => Effect.Effect<A | undefined, RuntimeError>,
-    close: Effect.Effect<void>
-  ): AsyncIterableIterator<A> => {
-    const iterator: AsyncIterableIterator<A> = {
+  const iterate = ({ close, next, poll }: Subscription): AsyncIterableIterator<SubscriptionItem> => {
+    let waiting = 0
+    const awaited = async (): Promise<IteratorResult<SubscriptionItem, undefined>> => {
+      waiting += 1
+      const exit = await Effect.runPromiseExit(next)
+      waiting -= 1
+      if (Exit.isFailure(exit)) throw failure(exit.cause)
+      return exit.value === undefined ? { done: true, value: undefined } : { done: false, value: exit.value }
+    }
+    const iterator: AsyncIterableIterator<SubscriptionItem> = {
       [Symbol.asyncIterator]: () => iterator,
-      next: async () => {
-        const exit = await Effect.runPromiseExit(next())
-        if (Exit.isFailure(exit)) throw failure(exit.cause)
-        return exit.value === undefined ? { done: true, value: undefined } : { done: false, value: exit.value }
+      next: () => {
+        // An event that is here needs no fiber.
+        const value = waiting === 0 ? poll() : undefined
+        return value === undefined ? awaited() : Promise.resolve({ done: false, value })
       },
       return: async () => {
         await Effect.runPromise(close)
@@ -314,10 +319,7 @@ const makeFacade = (options: ResolvedOptions) => {
     },
     events: {
       /** Attached when this returns (RT-220). */
-      subscribe: (input: SubscribeInput): AsyncIterableIterator<SubscriptionItem> => {
-        const subscription = events.subscribe(input)
-        return iterate(() => subscription.next, subscription.close)
-      },
+      subscribe: (input: SubscribeInput): AsyncIterableIterator<SubscriptionItem> => iterate(events.subscribe(input)),
       read: (sessionId: string, how?: { readonly after?: number; readonly limit?: number }, options?: CallOptions) =>
         call(events.read(sessionId, how), options),
       list: (sessionId: string, directory?: string, options?: CallOptions) =>

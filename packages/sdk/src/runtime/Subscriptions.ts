@@ -46,9 +46,12 @@ export type SubscriptionItem = Envelope | ControlNotice
 /** Whether an item is a journaled event. */
 export const isEnvelope = (item: SubscriptionItem): item is Envelope => "cursor" in item
 
-/** An attached subscription. `next` answers undefined at its end. One reader at a time. */
+/** An attached subscription. One reader at a time. */
 export interface Subscription {
+  /** The next item; undefined at the end. */
   readonly next: Effect.Effect<SubscriptionItem | undefined, RuntimeError>
+  /** The next item when it is here and nobody has to be asked whether it may be shown; undefined says nothing: ask `next`. */
+  readonly poll: () => Envelope | undefined
   readonly close: Effect.Effect<void>
 }
 
@@ -110,7 +113,6 @@ export class Subscriptions extends Context.Service<
         let begun: Effect.Effect<void, RuntimeError> | undefined
         let wake = Deferred.makeUnsafe<void>()
         const page: Array<Envelope> = []
-        const notices: Array<ControlNotice> = []
         let failure: RuntimeError | undefined
 
         // Later, once per batch: a reader that is resumed runs the application's code, which must not run inside a commit.
@@ -265,11 +267,13 @@ export class Subscriptions extends Context.Service<
           return false
         })
 
+        const isExempt = options.eventDelivery === undefined || input.hostInternal === true
+
         /** Whether an event may be shown; `terminate` ends the subscription (RT-241 to RT-246). */
         const authorize = Effect.fnUntraced(function* (envelope: Envelope) {
           const policy = options.eventDelivery
           const identity = input.identity
-          if (policy === undefined || input.hostInternal === true || identity === undefined) return "deliver"
+          if (policy === undefined || isExempt || identity === undefined) return "deliver"
           return yield* fromAnswer(() => policy.authorize({ identity, envelope })).pipe(
             Effect.timeoutOrElse({ duration: policyMs, orElse: () => Effect.succeed("terminate" as const) }),
             Effect.catchDefect(() => Effect.succeed("terminate" as const))
@@ -297,6 +301,14 @@ export class Subscriptions extends Context.Service<
           return undefined
         }
 
+        const poll = (): Envelope | undefined => {
+          if (!ready || !isExempt || ended || overflowed) return undefined
+          const envelope = take()
+          if (envelope === undefined || envelope === "gap") return undefined
+          delivered.set(envelope.sessionId, envelope.cursor)
+          return envelope
+        }
+
         const synced = (): ControlNotice =>
           notice(
             "runtime.subscription_synced",
@@ -307,8 +319,6 @@ export class Subscriptions extends Context.Service<
 
         const step: Effect.Effect<SubscriptionItem | undefined, RuntimeError> = Effect.gen(function* () {
           while (true) {
-            const pendingNotice = notices.shift()
-            if (pendingNotice !== undefined) return pendingNotice
             if (ended) return undefined
             if (overflowed) {
               const session = named?.length === 1 ? named[0] : undefined
@@ -365,7 +375,7 @@ export class Subscriptions extends Context.Service<
           return Effect.andThen(first, step)
         })
 
-        return { next, close: Effect.sync(finish) }
+        return { next, poll, close: Effect.sync(finish) }
       }
 
       return Subscriptions.of({
