@@ -10,7 +10,7 @@
  */
 import type * as Mcp from "@modelcontextprotocol/client"
 import type { McpServer } from "@tackroom/sdk/adapters"
-import type { ProcessOwnerService } from "@tackroom/sdk/process"
+import { type ProcessOwnerService, StdinClosed } from "@tackroom/sdk/process"
 import { Data, Deferred, Effect, Exit, FiberSet, type Schema, type Scope } from "effect"
 import type { Answer } from "./CallResult.ts"
 import { childTransport, type RunPromise } from "./ChildTransport.ts"
@@ -164,12 +164,16 @@ export const connect = Effect.fnUntraced(function* (
 
   const brief = (text: string): string => parts.redact(text).slice(0, messageChars)
 
-  /** Why a request failed: by the connection's end when it is over, else by what the SDK says. */
+  /** Why a request failed. That the connection closed, or a pipe, says less than how the server ended. */
   const reasonOf = (cause: unknown): Effect.Effect<string> =>
     Effect.map(
-      Effect.suspend(() =>
-        Deferred.isDoneUnsafe(link.over) ? Deferred.await(link.over) : Effect.succeed(messageOf(cause))
-      ),
+      cause instanceof StdinClosed ||
+        (cause instanceof sdk.SdkError && cause.code === sdk.SdkErrorCode.ConnectionClosed)
+        ? Effect.timeoutOrElse(Deferred.await(link.over), {
+            duration: exitWaitMs,
+            orElse: () => Effect.succeed(messageOf(cause))
+          })
+        : Effect.succeed(messageOf(cause)),
       brief
     )
 

@@ -27,6 +27,8 @@ export interface Told {
   readonly tell: (event: HarnessEvent) => Effect.Effect<void>
   /** Waits for the next word on a server; others before it are dropped. */
   readonly status: (status: string) => Effect.Effect<{ readonly serverName: string; readonly error?: string }>
+  /** Waits for the next server that is up, or is not to be. */
+  readonly settled: Effect.Effect<unknown>
   /** Everything told so far. */
   readonly events: () => ReadonlyArray<HarnessEvent>
 }
@@ -37,7 +39,11 @@ export const told: Effect.Effect<Told> = Effect.map(Queue.unbounded<HarnessEvent
     Effect.flatMap(Queue.take(queue), (event) =>
       event.type === "mcp-server-status" && event.status === wanted ? Effect.succeed(event) : status(wanted)
     )
+  const settled: Told["settled"] = Effect.flatMap(Queue.take(queue), (event) =>
+    event.type === "mcp-server-status" && event.status !== "starting" ? Effect.void : settled
+  )
   return {
+    settled,
     tell: (event) =>
       Effect.sync(() => {
         all.push(event)
@@ -62,13 +68,16 @@ export interface Opened extends Told {
   readonly pids: Effect.Effect<ReadonlyArray<number>>
 }
 
+/** What the host of the tests has; only some of it is a server's business. */
+const environment = { ...process.env, MODEL_KEY: "not for servers", LC_TESTS: "for everyone" }
+
 export const sessionId = "ses_test"
 
 /** Opens a session's servers over an owner of their own, without a host. */
 export const open = (...given: ReadonlyArray<McpServer>) =>
   Effect.gen(function* () {
     const owner = yield* Effect.acquireRelease(
-      Effect.sync(() => makeProcessOwner({ instanceId: "test", environment: process.env })),
+      Effect.sync(() => makeProcessOwner({ instanceId: "test", environment, graces: { stdinMs: 250, termMs: 250 } })),
       (owner) => owner.dispose
     )
     const servers = yield* SessionServers.make({
@@ -79,7 +88,7 @@ export const open = (...given: ReadonlyArray<McpServer>) =>
       isAliasTaken: () => false,
       isNameTaken: () => false
     })
-    const { events, status, tell } = yield* told
+    const { events, settled, status, tell } = yield* told
     const kept = new Map<string, { readonly mime: string; readonly bytes: Uint8Array }>()
     yield* servers.open({ sessionId, directory: process.cwd(), tell }, given)
     const call: Opened["call"] = (tool, args = {}, boundTo = servers.bindingOf(sessionId, tool)) =>
@@ -112,6 +121,7 @@ export const open = (...given: ReadonlyArray<McpServer>) =>
       servers,
       tell,
       status,
+      settled,
       events,
       call,
       kept,
