@@ -78,7 +78,7 @@ export const agentRules: ReadonlyArray<Requirement> = [
     title: "runner output is checked as data",
     remains: "the check behind a wall comes with the OS sandbox"
   },
-  { id: "AGT-156", title: "MCP servers stay outside the wall", open: sandbox },
+  { id: "AGT-156", title: "MCP servers stay outside the wall" },
   // 23 Planning, questions, compaction, budgets
   { id: "AGT-180", title: "questions of one response are pending together" },
   {

@@ -3,7 +3,7 @@ import type { Requirement } from "./Requirement.ts"
 
 const postgres = "PostgreSQL comes with the HTTP service"
 const keychain = "comes with the keychain"
-const mcp = "comes with MCP servers"
+const mcp = "comes with MCP servers of the host"
 const callbacks = "comes with application callbacks"
 const teams = "comes with teams"
 
@@ -142,16 +142,28 @@ export const runRules: ReadonlyArray<Requirement> = [
   { id: "RUN-230", title: "removing a connection keeps its provider" },
   { id: "RUN-231", title: "providers are permanent and bounded" },
   // 10 MCP servers
-  { id: "RUN-250", title: "registration starts the server or keeps nothing", open: mcp },
+  {
+    id: "RUN-250",
+    title: "registration starts the server or keeps nothing",
+    remains: "servers of sessions start so; the call that registers comes with MCP servers of the host"
+  },
   { id: "RUN-251", title: "a registration is fixed per name", open: mcp },
   { id: "RUN-252", title: "remote servers are on loopback, redirects included", open: mcp },
-  { id: "RUN-253", title: "servers and tools are bounded and named", open: mcp },
-  { id: "RUN-254", title: "an MCP tool is external unless the app says otherwise", open: mcp },
+  {
+    id: "RUN-253",
+    title: "servers and tools are bounded and named",
+    remains: "selection and the bound over all servers come with MCP servers of the host"
+  },
+  {
+    id: "RUN-254",
+    title: "an MCP tool is external unless the app says otherwise",
+    remains: "categories that the app gives come with MCP servers of the host"
+  },
   { id: "RUN-255", title: "registrations are durable without secret values", open: mcp },
-  { id: "RUN-256", title: "changed tools are noticed, new ones not smuggled in", open: mcp },
-  { id: "RUN-257", title: "a server is a group, restarted within limits", open: mcp },
-  { id: "RUN-258", title: "a lost call has an unknown outcome", open: mcp },
-  { id: "RUN-259", title: "a server is stopped by the ladder", open: mcp },
+  { id: "RUN-256", title: "changed tools are noticed, new ones not smuggled in" },
+  { id: "RUN-257", title: "a server is a group, restarted within limits" },
+  { id: "RUN-258", title: "a lost call has an unknown outcome" },
+  { id: "RUN-259", title: "a server is stopped by the ladder" },
   // 11 Application callbacks
   {
     id: "RUN-280",

@@ -8,7 +8,7 @@
  * later; one that is gone is not run, one that changed is bound otherwise (RUN-256). A call goes to a server that is up, or
  * it is not dispatched (RUN-257). What a start does is the server's, not the caller's: a caller that gives up stops no start.
  */
-import { Clock, Deferred, Effect, Exit, Queue, Scope, type Schema } from "effect"
+import { Clock, Deferred, Effect, Exit, Latch, Queue, Scope, type Schema } from "effect"
 import type { SessionTool, ToolOutput, ToolProblem } from "../native/SessionSetup.ts"
 import { toOutput } from "./CallResult.ts"
 import { type Connection, NotConnected } from "./Connection.ts"
@@ -55,12 +55,17 @@ export interface Server {
 /** A handshake and the first listing take at most this long (RUN-250). */
 const startMs = 30_000
 
+/** How long a call waits for the list of tools, after the server said that it changed. */
+const listingMs = 2_000
+
 const notRun = (message: string): ToolProblem => ({ outcome: "not_run", message })
 
 /** Starts the server in the scope, and returns before it is up. */
 export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect.fn.Return<Server, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const changes = yield* Queue.sliding<void>(1)
+  // Closed from the word that the tools changed until they were read again.
+  const isListed = yield* Latch.make(true)
   const first = new Map<string, { readonly alias: string; readonly boundTo: string }>()
   let current = new Map<string, ServerTool>()
   let wasReady = false
@@ -95,7 +100,10 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
   const open = Effect.fnUntraced(function* () {
     const its = yield* Scope.fork(scope)
     return yield* Effect.gen(function* () {
-      const opened = yield* options.connect(() => void Queue.offerUnsafe(changes, undefined))
+      const opened = yield* options.connect(() => {
+        isListed.closeUnsafe()
+        Queue.offerUnsafe(changes, undefined)
+      })
       yield* list(opened)
       if (opened.isOver()) return yield* new NotConnected({ message: yield* opened.over })
       connection = opened
@@ -146,9 +154,12 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
     )
   })
 
+  const upToDate = Effect.timeoutOption(isListed.await, listingMs)
+
   const call = Effect.fnUntraced(function* (request: ServerCall): Effect.fn.Return<ToolOutput, ToolProblem> {
     const { arguments: args, qualifiedName } = request
     const up = yield* ready()
+    yield* upToDate
     const found = current.get(qualifiedName)
     if (found === undefined) return yield* Effect.fail(notRun("the server no longer has this tool"))
     if (found.tool.boundTo !== request.boundTo) {
@@ -162,23 +173,23 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
         message: error.message
       }))
     )
+    // A server that changes its tools in a call says so before it answers: the next step is to know.
+    yield* upToDate
     return yield* toOutput(answer, request.keep)
   })
 
-  yield* start()
-  yield* Effect.forkScoped(
-    Effect.forever(
-      Effect.flatMap(Queue.take(changes), () =>
-        connection === undefined
-          ? Effect.void
-          : list(connection).pipe(
-              Effect.catch(({ message }) =>
-                Effect.logWarning("an MCP server's changed tools could not be read", message)
-              )
-            )
-      )
+  const listAgain = Effect.suspend(() => (connection === undefined ? Effect.void : list(connection))).pipe(
+    Effect.timeoutOption(startMs),
+    Effect.catch(({ message }) => Effect.logWarning("an MCP server's changed tools could not be read", message)),
+    Effect.ensuring(
+      Effect.sync(() => {
+        if (Queue.sizeUnsafe(changes) === 0) isListed.openUnsafe()
+      })
     )
   )
+
+  yield* start()
+  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(changes), () => listAgain)))
 
   return {
     tools: () => [...current.values()].map(({ tool }) => tool),

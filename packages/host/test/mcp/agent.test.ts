@@ -14,6 +14,7 @@ import {
   respond,
   run,
   say,
+  settled,
   type Stage,
   stage,
   type StageOptions,
@@ -85,6 +86,73 @@ describe("an agent with servers of its session", () => {
       )
       assert.strictEqual((yield* run(on)).status, "completed")
       assert.strictEqual(ofType(yield* journal(on), "tool-output").length, 1)
+    })
+  )
+
+  it.live("a session grant covers a server's tool until the tool changes [AGT-120] [AGT-121]", () =>
+    Effect.gen(function* () {
+      const echo = call("manners.echo", { text: "hi" })
+      const on = yield* withServers(
+        {
+          scenario: [[echo], [echo], [call("manners.change", {})], [call("manners.echo", { words: "hi" })], done]
+        },
+        server()
+      )
+      yield* on.told.status("ready")
+      yield* start(on)
+      const asked: Array<string> = []
+      let known: ReadonlyArray<string> = []
+      for (const decision of ["session", "once", "deny"] as const) {
+        const state = yield* settled(on, "m-1", known)
+        const one = state.interruptions.find(({ id }) => !known.includes(id))
+        assert.isDefined(one)
+        if (one?.kind === "approval") asked.push(one.tool)
+        known = [...known, one?.id ?? ""]
+        yield* respond(on, one?.id ?? "", decision)
+      }
+      assert.strictEqual((yield* ended(on)).status, "completed")
+      assert.deepStrictEqual(asked, ["manners__echo", "manners__change", "manners__echo"])
+      const outputs = ofType(yield* journal(on), "tool-output").map((event) => at(event, "output"))
+      assert.deepStrictEqual(outputs, ['{"text":"hi"}', '{"text":"hi"}', "changed"])
+    })
+  )
+
+  it.live("a tool that changed is asked for also where nothing is, and not for the session [AGT-121] [RUN-256]", () =>
+    Effect.gen(function* () {
+      const on = yield* withServers(
+        {
+          scenario: [
+            [call("manners.change", {})],
+            [call("manners.echo", { words: "hi" }), call("manners.sum", {})],
+            done
+          ],
+          agent: { approvals: { mode: "never" } }
+        },
+        server()
+      )
+      yield* on.told.status("ready")
+      yield* start(on)
+      const asked = approval(yield* interrupted(on))
+      assert.deepStrictEqual(
+        [asked.tool, asked.decisions, asked.reason],
+        ["manners__echo", ["once", "deny"], "binding_changed"]
+      )
+      yield* respond(on, asked.id, "once")
+      yield* ended(on)
+      const events = yield* journal(on)
+      assert.include(
+        ofType(events, "harness-notice").map((event) => event["code"]),
+        "binding_changed"
+      )
+      assert.deepStrictEqual(
+        ofType(events, "tool-output").map((event) => event["output"]),
+        ["changed", '{"words":"hi"}']
+      )
+      // Of a tool that is gone nothing is asked, and nothing is run.
+      assert.deepStrictEqual(
+        ofType(events, "tool-error").map((event) => at(event, "metadata", "outcome")),
+        ["not_run"]
+      )
     })
   )
 

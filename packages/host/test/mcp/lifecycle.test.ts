@@ -218,7 +218,7 @@ describe("stopping", () => {
         assert.isTrue(isGroupAlive(pid))
         yield* on.servers.close(sessionId)
         assert.isFalse(isGroupAlive(pid))
-        assert.isFalse(exists(Number(readFileSync(grandchild, "utf8"))))
+        assert.isFalse(exists(Number(readFileSync(grandchild, "utf8").split(" ")[1])))
         assert.deepStrictEqual(readFileSync(notes, "utf8").trim().split("\n"), ["end of input", "SIGTERM"])
         assert.deepStrictEqual(on.names(), [])
       })
