@@ -21,12 +21,11 @@ interface Message {
   readonly params?: { readonly name?: string; readonly protocolVersion?: string }
 }
 
-const bodyOf = (request: IncomingMessage): Promise<string> =>
-  new Promise((resolve) => {
-    let body = ""
-    request.on("data", (chunk: Buffer) => (body += chunk.toString()))
-    request.on("end", () => resolve(body))
-  })
+const readBody = (request: IncomingMessage, then: (body: string) => void): void => {
+  let body = ""
+  request.on("data", (chunk: Buffer) => (body += chunk.toString()))
+  request.on("end", () => then(body))
+}
 
 const text = (content: string) => ({ content: [{ type: "text", text: content }] })
 
@@ -103,7 +102,7 @@ export const httpServer = (
   }
 
   const server = createServer((request, response) => {
-    void bodyOf(request).then((body) => {
+    readBody(request, (body) => {
       const message = (body === "" ? {} : JSON.parse(body)) as Message
       const { headers, method = "", url = "" } = request
       seen.push({ method, path: url, headers, rpc: message.method })

@@ -101,13 +101,13 @@ describe("an agent with servers of its session", () => {
       yield* on.told.status("ready")
       yield* start(on)
       const asked: Array<string> = []
-      let known: ReadonlyArray<string> = []
+      const known: Array<string> = []
       for (const decision of ["session", "once", "deny"] as const) {
         const state = yield* settled(on, "m-1", known)
         const one = state.interruptions.find(({ id }) => !known.includes(id))
         assert.isDefined(one)
         if (one?.kind === "approval") asked.push(one.tool)
-        known = [...known, one?.id ?? ""]
+        known.push(one?.id ?? "")
         yield* respond(on, one?.id ?? "", decision)
       }
       assert.strictEqual((yield* ended(on)).status, "completed")

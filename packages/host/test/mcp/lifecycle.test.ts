@@ -224,7 +224,7 @@ describe("stopping", () => {
       })
   )
 
-  it.live("servers of another opening take the place of those before, which end [ACP-073]", () =>
+  it.live("servers of another opening take the place of those before, which end", () =>
     Effect.gen(function* () {
       const on = yield* ready()
       const [pid = 0] = yield* on.pids
