@@ -90,8 +90,6 @@ export interface Host {
   readonly runs: Runs.Runs
   readonly offers: Offers.Offers
   readonly clientServers: ClientServers.ClientServers
-  /** The MCP servers that sessions brought along. */
-  readonly servers: SessionServers.SessionServers
   /** Lets recovered turns go on; after `initialize` was answered (RUN-124). */
   readonly initialized: () => void
 }
@@ -340,7 +338,6 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       clientServers: ClientServers.make(runtime, Context.get(services, McpServers), (ref) =>
         isNative(ref) ? nativeCapabilities.mcp : takesMcp(ref, configured)
       ),
-      servers,
       initialized: () => {
         providers.onChange(() => void fork(warmUp(providers)))
         fork(warmUp(providers))

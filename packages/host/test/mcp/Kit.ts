@@ -1,7 +1,7 @@
 /** Servers for tests: real processes, and what was told of them. */
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
-import type { HarnessEvent } from "@tackroom/protocol/events"
+import type { HarnessEvent, McpEntry } from "@tackroom/protocol/events"
 import type { McpServer } from "@tackroom/sdk/adapters"
 import { makeProcessOwner } from "@tackroom/sdk/process"
 import { Effect, Queue, type Schema } from "effect"
@@ -23,7 +23,14 @@ export const server = (
   env: more.env ?? {}
 })
 
-export interface Told {
+/** The same as an entry of a session's configuration. */
+export const entry = (manner: ServerManner = {}): McpEntry => ({
+  type: "stdio",
+  command: process.execPath,
+  args: [program, JSON.stringify(manner)]
+})
+
+interface Told {
   readonly tell: (event: HarnessEvent) => Effect.Effect<void>
   /** Waits for the next word on a server; others before it are dropped. */
   readonly status: (status: string) => Effect.Effect<{ readonly serverName: string; readonly error?: string }>
@@ -33,7 +40,7 @@ export interface Told {
   readonly events: () => ReadonlyArray<HarnessEvent>
 }
 
-export const told: Effect.Effect<Told> = Effect.map(Queue.unbounded<HarnessEvent>(), (queue) => {
+const told: Effect.Effect<Told> = Effect.map(Queue.unbounded<HarnessEvent>(), (queue) => {
   const all: Array<HarnessEvent> = []
   const status = (wanted: string): ReturnType<Told["status"]> =>
     Effect.flatMap(Queue.take(queue), (event) =>

@@ -1,7 +1,7 @@
 /** The native agent works with the MCP servers of its session (AGT-030, AGT-033, ACP-214, ACP-217, ACP-219). */
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import type { McpServer } from "@tackroom/sdk/adapters"
+import type { McpEntry } from "@tackroom/protocol/events"
 import { Effect, type Scope } from "effect"
 import {
   approval,
@@ -20,21 +20,22 @@ import {
   type StageOptions,
   start
 } from "../runs/Kit.ts"
-import { server, type Told, told } from "./Kit.ts"
+import { entry } from "./Kit.ts"
 
 const done = [say("Done.")]
 
-/** A session of a scripted agent, opened with servers. */
+/** A session of a scripted agent with servers, when they are up. */
 const withServers = (
   options: StageOptions,
-  ...servers: ReadonlyArray<McpServer>
-): Effect.Effect<Stage & { readonly told: Told }, never, Scope.Scope> =>
+  mcp: Readonly<Record<string, McpEntry>> = { manners: entry() }
+): Effect.Effect<Stage, never, Scope.Scope> =>
   Effect.gen(function* () {
     const on = yield* stage(options)
-    const news = yield* told
-    const { sessionId } = on
-    yield* on.host.servers.open({ sessionId, directory: on.folder.workspace, tell: news.tell }, servers)
-    return { ...on, told: news }
+    const params = { agent: "helper", workspace: on.folder.workspace }
+    const { session } = yield* Effect.orDie(on.host.sessions.create(params, { mcp }))
+    const { sessionId } = session
+    yield* on.host.clientServers.settled(sessionId)
+    return { ...on, sessionId }
   })
 
 describe("an agent with servers of its session", () => {
@@ -42,14 +43,10 @@ describe("an agent with servers of its session", () => {
     "a tool of a server is asked for, recorded, called and ended like any other [AGT-033] [AGT-035] [ACP-219]",
     () =>
       Effect.gen(function* () {
-        const on = yield* withServers(
-          {
-            scenario: [[call("manners.sum", { a: 2, b: 40 })], done],
-            agent: { approvals: { mode: "only", tools: [] } }
-          },
-          server()
-        )
-        yield* on.told.status("ready")
+        const on = yield* withServers({
+          scenario: [[call("manners.sum", { a: 2, b: 40 })], done],
+          agent: { approvals: { mode: "only", tools: [] } }
+        })
         yield* start(on)
         // No policy names it, so a person is asked, though the server calls its tool read-only.
         const asked = approval(yield* interrupted(on))
@@ -69,14 +66,10 @@ describe("an agent with servers of its session", () => {
 
   it.live("the tools of a session's servers are that session's alone [AGT-030]", () =>
     Effect.gen(function* () {
-      const on = yield* withServers(
-        {
-          scenario: { agents: { helper: [[call("manners.echo", {})], done] } },
-          agent: { approvals: { mode: "never" } }
-        },
-        server()
-      )
-      yield* on.told.status("ready")
+      const on = yield* withServers({
+        scenario: { agents: { helper: [[call("manners.echo", {})], done] } },
+        agent: { approvals: { mode: "never" } }
+      })
       const { session } = yield* on.api["agent/session"]({ agent: "helper", workspace: on.folder.workspace })
       const other: Stage = { ...on, sessionId: session.sessionId }
       assert.strictEqual((yield* run(other)).status, "completed")
@@ -92,13 +85,9 @@ describe("an agent with servers of its session", () => {
   it.live("a session grant covers a server's tool until the tool changes [AGT-120] [AGT-121]", () =>
     Effect.gen(function* () {
       const echo = call("manners.echo", { text: "hi" })
-      const on = yield* withServers(
-        {
-          scenario: [[echo], [echo], [call("manners.change", {})], [call("manners.echo", { words: "hi" })], done]
-        },
-        server()
-      )
-      yield* on.told.status("ready")
+      const on = yield* withServers({
+        scenario: [[echo], [echo], [call("manners.change", {})], [call("manners.echo", { words: "hi" })], done]
+      })
       yield* start(on)
       const asked: Array<string> = []
       const known: Array<string> = []
@@ -119,18 +108,14 @@ describe("an agent with servers of its session", () => {
 
   it.live("a tool that changed is asked for also where nothing is, and not for the session [AGT-121] [RUN-256]", () =>
     Effect.gen(function* () {
-      const on = yield* withServers(
-        {
-          scenario: [
-            [call("manners.change", {})],
-            [call("manners.echo", { words: "hi" }), call("manners.sum", {})],
-            done
-          ],
-          agent: { approvals: { mode: "never" } }
-        },
-        server()
-      )
-      yield* on.told.status("ready")
+      const on = yield* withServers({
+        scenario: [
+          [call("manners.change", {})],
+          [call("manners.echo", { words: "hi" }), call("manners.sum", {})],
+          done
+        ],
+        agent: { approvals: { mode: "never" } }
+      })
       yield* start(on)
       const asked = approval(yield* interrupted(on))
       assert.deepStrictEqual(
@@ -172,9 +157,8 @@ describe("an agent with servers of its session", () => {
           ],
           agent: { approvals: { mode: "never" } }
         },
-        { name: "Everything", transport: "stdio", command: process.execPath, args: [program, "stdio"], env: {} }
+        { Everything: { type: "stdio", command: process.execPath, args: [program, "stdio"] } }
       )
-      yield* on.told.status("ready")
       assert.strictEqual((yield* run(on)).status, "completed")
       const events = yield* journal(on)
       const [echo, structured, image] = ofType(events, "tool-output")

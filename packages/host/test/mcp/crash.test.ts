@@ -8,7 +8,7 @@ import type { HostConfig } from "@tackroom/protocol/run"
 import { isGroupAlive } from "@tackroom/sdk/process"
 import { Effect } from "effect"
 import { agent, at, call, ended, folder, journal, ofType, openHost, say, type Stage } from "../runs/Kit.ts"
-import { server } from "./Kit.ts"
+import { entry } from "./Kit.ts"
 
 const program = fileURLToPath(new URL("fixtures/host.ts", import.meta.url))
 
@@ -53,7 +53,7 @@ describe("a host killed in a call of a server's tool", () => {
         const given = {
           config,
           workspace: place.workspace,
-          server: server({ stubborn: true, notes, grandchild: join(place.root, "pids") })
+          mcp: { manners: entry({ notes, grandchild: join(place.root, "pids") }) }
         }
         const host = yield* Effect.acquireRelease(
           Effect.sync(() => spawn(process.execPath, [program, JSON.stringify(given)], { stdio: "inherit" })),
