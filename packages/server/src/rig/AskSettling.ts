@@ -9,6 +9,7 @@ import * as Minting from "./Minting.ts"
 import type { Settlement } from "./PermissionMachine.ts"
 import { iso } from "./RigClock.ts"
 import type { Tx } from "./RigStore.ts"
+import { recorded } from "./ShownOptions.ts"
 import { titleOf, type ToolCall } from "./ToolCallText.ts"
 import { askKey, type Waiters } from "./Waiters.ts"
 
@@ -49,7 +50,8 @@ export const recordPermit = (tx: Tx, facts: PermitFacts): void =>
   tx.attempt("the record of a permit", () => {
     const id = Minting.seatId("streamItem", tx.wall)
     const title = headCodePoints(titleOf(facts.toolCall), 500)
-    const remembered = facts.option.kind === "allow_always"
+    const option = recorded(facts.option)
+    const remembered = option.kind === "allow_always"
     const { why } = facts
     const because =
       typeof why === "string" ? `Nobody was asked, because ${reasons[why]}.` : `${why.by} ${closings[why.how]}.`
@@ -64,14 +66,14 @@ export const recordPermit = (tx: Tx, facts: PermitFacts): void =>
         typeof why === "string" || facts.askId === null
           ? null
           : { askId: facts.askId, rowId: why.rowId, by: why.by, how: why.how, at: iso(tx.wall) },
-      option: { ...facts.option, rememberedByHarness: remembered },
+      option: { ...option, rememberedByHarness: remembered },
       conversation: facts.conversation,
       requestId: facts.requestId,
       turnId: facts.turnId,
       askId: facts.askId
     }
     const body = headCodePoints(
-      `Permitted by default: ${title}. ${because} The agent got "${facts.option.name}" (${facts.option.kind})${
+      `Permitted by default: ${title}. ${because} The agent got "${option.name}" (${option.kind})${
         remembered ? ", which its harness remembers and allows from now on" : ", which its harness does not remember"
       }. Conversation ${facts.conversation === "" ? "unknown" : facts.conversation}, ${
         facts.askId === null ? `request ${facts.requestId}` : `ask ${facts.askId}`

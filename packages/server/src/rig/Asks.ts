@@ -37,7 +37,7 @@ import * as Machine from "./PermissionMachine.ts"
 import { occurredAt } from "./Posts.ts"
 import { iso } from "./RigClock.ts"
 import type { RigStore, Tx } from "./RigStore.ts"
-import { showable } from "./ShownOptions.ts"
+import { kept, showable } from "./ShownOptions.ts"
 import { storedToolCall } from "./ToolCallText.ts"
 import { askKey, seatKey, type Waiters } from "./Waiters.ts"
 
@@ -199,7 +199,7 @@ export const make = ({ store, activities, waiters, unaskable, maxOptions, delive
             nodeId: seat.nodeId,
             turnId,
             toolCall: storedToolCall(body.toolCall),
-            options: body.options,
+            options: kept(body.options),
             content,
             why: decision.why,
             openedAt: tx.wall

@@ -339,7 +339,10 @@ export const make = (config: RigHttpConfig) =>
       return taken
     }
 
+    /** Connections beyond the limit of their listener. */
     const crowded = new WeakSet<Socket>()
+    /** Connections on which a grant speaks now. */
+    const speaking = new WeakSet<Socket>()
 
     const guestRequest = (request: http.IncomingMessage, response: http.ServerResponse): void => {
       if (crowded.has(request.socket)) {
@@ -359,6 +362,9 @@ export const make = (config: RigHttpConfig) =>
         sendError(request, response, new HookUnauthorized({}))
         return
       }
+      const { socket } = request
+      speaking.add(socket)
+      response.once("close", () => speaking.delete(socket))
       if (route._tag === "Hooks" && !withinRate(caller.hash)) {
         sendError(request, response, new RateLimited({}))
         return
@@ -387,11 +393,19 @@ export const make = (config: RigHttpConfig) =>
             handler(() => bound)
           )
           if (most !== undefined) {
-            let open = 0
+            const open = new Set<Socket>()
             server.on("connection", (socket: Socket) => {
-              open += 1
-              if (open > most) crowded.add(socket)
-              socket.once("close", () => (open -= 1))
+              if (open.size >= most) {
+                // Who only holds a connection makes room: nobody is kept from being asked by open sockets alone.
+                const silent = [...open].find((one) => !speaking.has(one))
+                if (silent === undefined) crowded.add(socket)
+                else {
+                  open.delete(silent)
+                  silent.destroy()
+                }
+              }
+              open.add(socket)
+              socket.once("close", () => open.delete(socket))
             })
           }
           server.once("error", (error) =>

@@ -165,6 +165,18 @@ describe("a request of a runner", () => {
       askId: null
     })
     assert.deepInclude(item?.data.option ?? {}, { optionId: "always", kind: "allow_always", rememberedByHarness: true })
+    // However large an agent names its options: the record is read by people.
+    const huge = "x".repeat(1 << 20)
+    const odd = { optionId: huge, name: huge, kind: "allow_once" }
+    assert.strictEqual((await submit({ options: [odd] })).body["optionId"], huge)
+    assert.isBelow(JSON.stringify((await items())[0]).length, 6_000)
+    const named = await open({
+      options: [
+        { ...odd, optionId: "allow" },
+        { ...odd, optionId: "other", kind: huge }
+      ]
+    })
+    assert.isBelow(JSON.stringify(await view(named)).length, 6_000)
     assert.strictEqual((await submit({ options: [] })).body["code"], "options_unsupported")
     const field = await lab.api(
       "createRig",

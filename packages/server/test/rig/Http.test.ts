@@ -238,20 +238,36 @@ describe("grants and the guest listener", () => {
     assert.include(answers, '"code":"rate_limited"')
     const read = await lab.http("GET", `${permissions}/ask_none`, { base, token: other })
     assert.strictEqual(code(read), "404 ask_not_found")
-    const idle = await Promise.all(
-      Array.from(
-        { length: 64 },
-        () =>
-          new Promise<net.Socket>((resolve) => {
-            const socket = net.connect(Number(new URL(base).port), "127.0.0.1", () => resolve(socket))
-          })
+  })
+
+  it("the guest listener holds 64 connections: one that says nothing makes room, and grants at work do not", async () => {
+    const base = guest()
+    const at = Number(new URL(base).port)
+    /** Connections, and with a text once the service has answered to its head. */
+    const connected = (text?: string) =>
+      Promise.all(
+        Array.from(
+          { length: 64 },
+          () =>
+            new Promise<net.Socket>((resolve, reject) => {
+              const socket = net.connect(at, "127.0.0.1", () =>
+                text === undefined ? resolve(socket) : socket.write(text)
+              )
+              socket.once("data", () => resolve(socket))
+              socket.once("error", reject)
+            })
+        )
       )
-    )
-    assert.match(
-      await raw(Number(new URL(base).port), `${bare}${body.length}\r\n\r\n${body}`),
-      /^HTTP\/1\.1 503 .*"code":"activity_hook_unconfigured"/su
-    )
+    const idle = await connected()
+    const head = `POST ${hooks} HTTP/1.1\r\nHost: guest\r\nAuthorization: Bearer ${grant}\r\nContent-Length: `
+    const body = JSON.stringify(post)
+    const request = `${head}${body.length}\r\nConnection: close\r\n\r\n${body}`
+    assert.match(await raw(at, request), /^HTTP\/1\.1 200 /u)
     for (const socket of idle) socket.destroy()
+    // Bodies that are still to come.
+    const working = await connected(`${head}100\r\nExpect: 100-continue\r\n\r\n`)
+    assert.match(await raw(at, request), /^HTTP\/1\.1 503 .*"code":"activity_hook_unconfigured"/su)
+    for (const socket of working) socket.destroy()
   })
 
   it("a grant that is revoked while a body arrives records nothing, and a waiting read ends with its code [RIG-091, RIG-092, RIG-093]", async () => {

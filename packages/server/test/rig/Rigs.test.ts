@@ -1,8 +1,9 @@
 import { afterEach, assert, describe, it } from "@effect/vitest"
 import type { SeatOutcome, SnapshotView } from "@tackroom/protocol/seat"
+import Database from "better-sqlite3"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { Lab, type LabOptions, plainRunner } from "./support/Lab.ts"
+import { Lab, type LabOptions, plainRunner, record } from "./support/Lab.ts"
 
 const labs: Array<Lab> = []
 const open = async (options: LabOptions = {}): Promise<Lab> => {
@@ -42,6 +43,58 @@ describe("stopping a seat", () => {
     const again = await lab.api("stopSeat", { seat })
     assert.strictEqual((again.body["outcome"] as SeatOutcome).outcome, "not_running")
     assert.strictEqual((await lab.seat(seat)).launch.state, "stopped")
+  })
+})
+
+describe("a seat with an ask", () => {
+  const seat = "dev-a@mill"
+  const permissions = "/api/activity/permission-requests"
+  const asked = async (lab: Lab) => {
+    lab.runner("otter", plainRunner())
+    await lab.rig({ member: "a" })
+    await lab.api("addPerson", {}, { id: "op1", name: "Ann" })
+    await lab.launch(seat)
+    const token = lab.service.hookToken
+    const options = [
+      { optionId: "allow", name: "Allow", kind: "allow_once" },
+      { optionId: "reject", name: "Reject", kind: "reject_once" }
+    ]
+    const reply = await lab.http("POST", permissions, {
+      token,
+      body: { sessionName: seat, turnId: "1", requestId: "1", toolCall: { title: "x" }, options }
+    })
+    const askId = String(reply.body["askId"])
+    const waiting = lab.http("GET", `${permissions}/${askId}?waitSeconds=25`, { token })
+    const answer = () => lab.api("answerAsk", { ask: askId }, { by: "op1", option: "allow" })
+    return { askId, waiting, answer }
+  }
+  const withdrawn = { state: "withdrawn", reason: "exited" }
+
+  it("that is stopped has its ask withdrawn, and no later answer counts [RIG-D16, RIG-P10]", async () => {
+    const lab = await open()
+    const { answer, waiting } = await asked(lab)
+    const stopped = await lab.api("stopSeat", { seat })
+    assert.strictEqual((stopped.body["outcome"] as SeatOutcome).outcome, "stopped")
+    assert.deepInclude((await waiting).body, withdrawn)
+    assert.deepInclude((await answer()).body, { code: "ask_settled", state: "withdrawn" })
+    const view = await lab.seat(seat)
+    assert.deepStrictEqual([view.openAsks, view.attention, view.activity.value], [0, [], "unknown"])
+  })
+
+  it("whose tmux server is killed has ended like every other, and starts again [RIG-D16, RIG-321, RIG-L3]", async () => {
+    const lab = await open()
+    const { waiting } = await asked(lab)
+    const head = lab.head
+    process.kill(Number(lab.tmux("display-message", "-p", "#{pid}")), "SIGKILL")
+    assert.deepInclude((await waiting).body, withdrawn)
+    await lab.feedUntil(
+      head,
+      ({ type, data }) => type === "seat.launch" && "launch" in data && data.launch.state === "ended"
+    )
+    const status = await lab.api("status")
+    assert.deepInclude(status.body, { tmux: "absent" })
+    assert.strictEqual(await lab.launch(seat), "resumed")
+    assert.deepInclude(await lab.seat(seat), { session: "present" })
   })
 })
 
@@ -94,6 +147,50 @@ describe("a rig", () => {
     const gone = await lab.api("restoreRig", { rig: "mill" }, { snapshotId: snapshot.snapshotId })
     assert.strictEqual(gone.body["code"], "snapshot_not_found")
     assert.strictEqual((await lab.api("upRig", { rig: "nix" })).body["code"], "rig_not_found")
+  })
+
+  it("whose snapshot fails goes down only where none was asked for [RIG-262]", async () => {
+    const lab = await open()
+    lab.runner("otter", plainRunner())
+    await lab.rig({ member: "a" })
+    await lab.api("upRig", { rig: "mill" })
+    const db = new Database(path.join(lab.home, "rig.sqlite"), { timeout: 5_000 })
+    db.exec("CREATE TRIGGER no_snapshots BEFORE INSERT ON snapshots BEGIN SELECT RAISE(ABORT, 'full'); END")
+    const refused = await lab.api("downRig", { rig: "mill" }, { snapshot: true })
+    assert.deepStrictEqual([refused.status, refused.body["code"]], [500, "snapshot_failed"])
+    assert.deepInclude(await lab.seat("dev-a@mill"), { session: "present" })
+    const down = await lab.api("downRig", { rig: "mill" })
+    assert.deepStrictEqual([outcomesOf(down.body), down.body["snapshot"]], [["dev-a stopped"], null])
+    db.exec("DROP TRIGGER no_snapshots")
+    db.close()
+  })
+
+  it("keeps in a snapshot what its seats came to, and brings back what can be [RIG-262, RIG-263]", async () => {
+    const lab = await open()
+    // The first start opens a conversation, the next one says that it is gone.
+    lab.runner(
+      "otter",
+      `if [ -n "$OPENRIG_RESUME_REF" ]; then ${record('"error":"missing"')}; exec cat; fi; ${plainRunner()}`
+    )
+    lab.runner("mole", `${record('"error":"no"')}; exec cat`)
+    await lab.rig({ member: "a" }, { member: "b", harness: "mole" })
+    await lab.api("upRig", { rig: "mill" })
+    await lab.api("downRig", { rig: "mill" })
+    assert.deepStrictEqual(outcomesOf((await lab.api("upRig", { rig: "mill" })).body), [
+      "dev-a missing missing",
+      "dev-b attention no"
+    ])
+    const { snapshot } = (await lab.api("downRig", { rig: "mill" }, { snapshot: true })).body
+    assert.deepStrictEqual(
+      (snapshot as SnapshotView).seats.map(({ launchState, nativeRef }) => [launchState, nativeRef]),
+      [
+        ["missing", "c-1"],
+        ["attention", null]
+      ]
+    )
+    const back = await lab.api("restoreRig", { rig: "mill" })
+    assert.deepStrictEqual(outcomesOf(back.body), ["dev-a missing missing", "dev-b attention no"])
+    assert.strictEqual((await lab.seat("dev-a@mill")).nativeRef, "c-1")
   })
 
   it("is made once: the same file again is fine, another is refused, and a bad one is told where", async () => {
