@@ -24,18 +24,18 @@ interface FeedEvent {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** Reads the service's feed from its start; events come to whoever waits for them. */
+/** Reads the service's feed from a position; events come to whoever waits for them. */
 class Feed {
   readonly #events: Array<FeedEvent> = []
   readonly #waiting = new Set<() => void>()
   readonly ended: Promise<void>
 
-  constructor(url: string, token: string, signal: AbortSignal) {
-    this.ended = this.#read(url, token, signal).catch(() => undefined)
+  constructor(url: string, token: string, signal: AbortSignal, after = 0) {
+    this.ended = this.#read(url, token, signal, after).catch(() => undefined)
   }
 
-  async #read(url: string, token: string, signal: AbortSignal): Promise<void> {
-    const response = await fetch(`${url}/api/rig/v1/feed?after=0`, {
+  async #read(url: string, token: string, signal: AbortSignal, after: number): Promise<void> {
+    const response = await fetch(`${url}/api/rig/v1/feed?after=${after}`, {
       headers: { authorization: `Bearer ${token}` },
       signal
     })
@@ -75,7 +75,7 @@ const activity =
     type === "seat.activity" && JSON.stringify(data).includes(`"value":"${value}"`)
 
 describe("a seat of the rig service", () => {
-  it("works, asks, is answered by a person, is stopped, and is resumed [SEAT-031, SEAT-220, SEAT-223, SEAT-250, SEAT-Q3]", async () => {
+  it("works, asks, is answered by a person behind a killed service, is stopped, and is resumed [RIG-322, SEAT-031, SEAT-220, SEAT-223, SEAT-250, SEAT-Q3]", async () => {
     const home = realpathSync(mkdtempSync(join(tmpdir(), "tkr-")))
     const presets = join(home, "rig", "community-harnesses")
     mkdirSync(presets, { recursive: true, mode: 0o700 })
@@ -94,32 +94,36 @@ describe("a seat of the rig service", () => {
         tackroom: { agent_command: [process.execPath, agentProgram] }
       })
     )
-    const service = spawn(process.execPath, [rigProgram, "serve"], {
-      env: { ...process.env, TACKROOM_HOME: home, TACKROOM_RIG_PORT: "0" },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    const ended = new Promise((resolve) => service.once("close", resolve))
+    const serve = async () => {
+      const child = spawn(process.execPath, [rigProgram, "serve"], {
+        env: { ...process.env, TACKROOM_HOME: home, TACKROOM_RIG_PORT: "0" },
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      const ended = new Promise((resolve) => child.once("close", resolve))
+      const url = new Promise<string>((resolve, reject) => {
+        const read = (text: string): void => {
+          const found = /"the rig service runs","url":"([^"]+)"/u.exec(text)?.[1]
+          if (found !== undefined) resolve(found)
+        }
+        child.stderr.setEncoding("utf8").on("data", read)
+        void ended.then(() => reject(new Error("the service ended")))
+      })
+      return { child, ended, url: await url }
+    }
+    let service = await serve()
+    const { url } = service
     const aborted = new AbortController()
     const socket = join(home, "rig", "tmux.sock")
     onTestFinished(async () => {
       aborted.abort()
-      service.kill("SIGTERM")
-      await ended
+      service.child.kill("SIGTERM")
+      await service.ended
       try {
         execFileSync("tmux", ["-S", socket, "kill-server"], { stdio: "ignore" })
       } catch {
         // There was none.
       }
       rmSync(home, { recursive: true, force: true })
-    })
-    const url = await new Promise<string>((resolve, reject) => {
-      const read = (text: string): void => {
-        const found = /"url":"([^"]+)"/u.exec(text)?.[1]
-        if (found !== undefined) resolve(found)
-      }
-      service.stdout.setEncoding("utf8").on("data", read)
-      service.stderr.setEncoding("utf8").on("data", read)
-      service.once("close", () => reject(new Error("the service ended")))
     })
     const token = readFileSync(join(home, "rig", "operator-token"), "utf8").trim()
     const call = async (
@@ -137,7 +141,7 @@ describe("a seat of the rig service", () => {
       assert.strictEqual(response.status, 200, `${name}: ${JSON.stringify(answer)}`)
       return answer
     }
-    const feed = new Feed(url, token, aborted.signal)
+    let feed = new Feed(url, token, aborted.signal)
     const seat = "dev-builder@mill"
     const view = async (): Promise<string> => JSON.stringify((await call("getSeat", { seat }))["seat"])
 
@@ -160,6 +164,12 @@ describe("a seat of the rig service", () => {
     const opened = await feed.next(({ type }) => type === "ask.opened")
     const ask = String(opened.data["askId"])
     assert.include(await view(), `"value":"needs_input"`)
+    // The runner reads on at the address that it knows.
+    service.child.kill("SIGKILL")
+    await service.ended
+    service = await serve()
+    assert.strictEqual(service.url, url)
+    feed = new Feed(url, token, aborted.signal, Number((await call("getSeat", { seat }))["feedCursor"]))
     await call("answerAsk", { ask }, { by: "op1", text: "No." })
     await feed.next(activity("working"))
     await feed.next(activity("idle"))
