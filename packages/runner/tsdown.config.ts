@@ -48,9 +48,10 @@ const program = (entry: Readonly<Record<string, string>>): UserConfig => ({
 export default defineConfig([
   { ...program({ "tackroom-seat": "src/main.ts" }), clean: true, plugins: [callLater] },
   program({ "tackroom-conformance": "src/conformance/cli.ts" }),
-  // What the checks start: the agent of a case, and the reference of the self-test.
+  // What the checks start: the agent and the MCP server of a case, and the reference of the self-test.
   program({ "conformance-runner-agent": "src/conformance/runner/agent/main.ts" }),
   program({ "conformance-runner-reference": "src/conformance/runner/reference/main.ts" }),
   program({ "conformance-serve-reference": "src/conformance/serve/reference/main.ts" }),
-  program({ "conformance-acp-reference": "src/conformance/acp/reference/main.ts" })
+  program({ "conformance-acp-reference": "src/conformance/acp/reference/main.ts" }),
+  program({ "conformance-acp-server": "src/conformance/acp/server/main.ts" })
 ])

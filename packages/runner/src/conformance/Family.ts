@@ -20,7 +20,7 @@ export interface Place {
 }
 
 /** Programs that are started beside the kit, by the folder of their `main.ts`. */
-export type ProgramName = "runner/agent" | "runner/reference" | "serve/reference" | "acp/reference"
+export type ProgramName = "runner/agent" | "runner/reference" | "serve/reference" | "acp/reference" | "acp/server"
 
 export interface FamilyRun {
   /** The words after `--`. */

@@ -9,6 +9,7 @@ import { optionChecks } from "./checks/Options.ts"
 import { permissionChecks } from "./checks/Permissions.ts"
 import { restoredChecks } from "./checks/Restored.ts"
 import { sessionChecks } from "./checks/Sessions.ts"
+import { serverChecks } from "./checks/Servers.ts"
 import { shapeChecks } from "./checks/Shapes.ts"
 import { transportChecks } from "./checks/Transport.ts"
 import { turnChecks } from "./checks/Turns.ts"
@@ -25,5 +26,6 @@ export const acpChecks: ReadonlyArray<AcpCheck> = [
   ...restoredChecks,
   ...listChecks,
   ...optionChecks,
-  ...extensionChecks
+  ...extensionChecks,
+  ...serverChecks
 ]

@@ -27,6 +27,9 @@ export interface Configuration {
   readonly prompts: Prompts
   /** The method that the client logs in with after `initialize`. */
   readonly auth: string | undefined
+  /** The Node that runs the kit's own programs, and the kit's MCP server. */
+  readonly node: string
+  readonly server: string
   readonly timing: Timing
   readonly keep: boolean
   readonly baseEnv: Readonly<Record<string, string>>

@@ -60,6 +60,8 @@ export const prepare = Effect.fn("Preparation.prepare")(function* (
     tools,
     prompts: isForeign ? ownPrompts(run.flags) : kitPrompts(tools),
     auth,
+    node: place.node,
+    server: place.program("acp/server"),
     timing: run.timing,
     keep: run.keep,
     baseEnv: baseEnvironment(

@@ -30,8 +30,11 @@ export interface ProgramEnded extends Event<"process", "ended"> {
   readonly signal: number | null
 }
 
+/** An MCP server of the kit began or ended. */
+export interface ServerSeen extends Event<"process", "server-started" | "server-ended"> {}
+
 export interface LeftOver extends Event<"process", "left-over"> {}
 
-export type Seen = MessageSent | LineSeen | ModelAsked | ModelLeft | ErrorOutput | ProgramEnded | LeftOver
+export type Seen = MessageSent | LineSeen | ModelAsked | ModelLeft | ErrorOutput | ProgramEnded | ServerSeen | LeftOver
 
 export type AcpTimeline = Timeline<Seen>

@@ -125,5 +125,10 @@ export const twins: ReadonlyArray<Twin> = [
   { id: "ACK-202", fault: "takes any mode" },
   { id: "ACK-210", fault: "refuses _meta" },
   { id: "ACK-211", fault: "takes an unknown extension for a fault of its own" },
-  { id: "ACK-212", fault: "ends at the notification of an extension" }
+  { id: "ACK-212", fault: "ends at the notification of an extension" },
+  { id: "ACK-220", fault: "refuses MCP servers", dependants: ["ACK-221", "ACK-223", "ACK-224"] },
+  { id: "ACK-221", fault: "starts no MCP server" },
+  { id: "ACK-222", fault: "waits for a server until it says something" },
+  { id: "ACK-223", fault: "refuses a session for a server that is not there" },
+  { id: "ACK-224", fault: "leaves its servers running" }
 ]

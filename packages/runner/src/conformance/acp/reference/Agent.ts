@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { basename, isAbsolute } from "node:path"
 import type { Read } from "./Input.ts"
+import type { Servers } from "./Servers.ts"
 import type { Settings } from "./Settings.ts"
 import type { State, Stored } from "./State.ts"
 import { startTurn, type Turn } from "./Turn.ts"
@@ -40,6 +41,7 @@ const noSession = (): Refused => new Refused(-32_002, "There is no such session"
 
 export const makeAgent = (
   settings: Settings,
+  servers: Servers,
   state: State,
   put: (message: object) => void,
   exit: (code: number) => void
@@ -131,8 +133,16 @@ export const makeAgent = (
     }
   }
 
-  const create = (params: Fields): object => {
+  const startServers = (params: Fields, cwd: string): Promise<void> => {
+    const { mcpServers } = params
+    const given = Array.isArray(mcpServers) ? mcpServers : []
+    if (given.length > 0 && broken("ACK-220")) throw wrong("MCP servers are not taken")
+    return servers.start(given, cwd)
+  }
+
+  const create = async (params: Fields): Promise<object> => {
     const cwd = directory(params)
+    await startServers(params, cwd)
     const id = broken("ACK-070") ? "session" : randomUUID()
     const session = register(id, { cwd, turns: [] })
     state.sessions.set(id, session)
@@ -140,11 +150,12 @@ export const makeAgent = (
   }
 
   /** A session of a process before. */
-  const restore = (params: Fields, method: "load" | "resume"): object => {
+  const restore = async (params: Fields, method: "load" | "resume"): Promise<object> => {
     const cwd = directory(params)
     const id = String(params["sessionId"])
     const stored = state.sessions.get(id)
     if (stored === undefined && !broken(method === "load" ? "ACK-152" : "ACK-162")) throw noSession()
+    await startServers(params, cwd)
     const session = register(id, stored ?? { cwd, turns: [] })
     session.deaf = broken(method === "load" ? "ACK-153" : "ACK-161")
     const tell = (): void => {

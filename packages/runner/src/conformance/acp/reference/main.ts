@@ -3,6 +3,7 @@
  * breaks exactly that promise. It is the process edge: stdin, stdout, exit.
  */
 import { makeAgent } from "./Agent.ts"
+import { makeServers } from "./Servers.ts"
 import { makeInput } from "./Input.ts"
 import { readSettings } from "./Settings.ts"
 import { openState } from "./State.ts"
@@ -10,9 +11,14 @@ import { openState } from "./State.ts"
 const settings = readSettings(process.argv.slice(2))
 const { broken } = settings
 
-const exit = (code: number): void => process.exit(code)
+const servers = makeServers(settings, { PATH: process.env["PATH"] })
+const exit = (code: number): void => {
+  servers.end()
+  process.exit(code)
+}
 const agent = makeAgent(
   settings,
+  servers,
   openState(settings.state),
   (message) => void process.stdout.write(`${JSON.stringify(message)}\n`),
   exit
