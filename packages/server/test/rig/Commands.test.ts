@@ -1,5 +1,6 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { AskView, SeatView } from "@tackroom/protocol/seat"
+import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { parse } from "../../src/rig/command/CommandLine.ts"
@@ -7,7 +8,7 @@ import { commandNames, commands } from "../../src/rig/command/Commands.ts"
 import { completions, helpText } from "../../src/rig/command/Help.ts"
 import { problemLine, readPresetText } from "../../src/rig/Presets.ts"
 import { Lab, plainRunner } from "./support/Lab.ts"
-import { runCommand } from "./support/ServiceProcess.ts"
+import { rigCommand, runCommand } from "./support/ServiceProcess.ts"
 
 let lab: Lab
 beforeAll(async () => {
@@ -156,6 +157,22 @@ describe("the commands", () => {
       const reply = await lab.http("GET", `/api/rig/v1/${target}?after=zzz`, { token: lab.service.operatorToken })
       assert.deepInclude(reply.body, { code: "invalid_field", path: "after" }, target)
     }
+  })
+
+  it("follow the feed for as long as somebody reads it", async () => {
+    const feed = spawn(process.execPath, [rigCommand, "feed", "--after", "0"], {
+      env: { ...process.env, TACKROOM_HOME: lab.family },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    const said: Array<Buffer> = []
+    feed.stderr.on("data", (chunk: Buffer) => said.push(chunk))
+    const ended = new Promise((resolve) => feed.once("close", resolve))
+    await new Promise((resolve) => feed.stdout.once("data", resolve))
+    feed.stdout.destroy()
+    // The next event finds nobody.
+    await rig("person", "add", "op9", "--name", "Zoe")
+    assert.deepStrictEqual([await ended, Buffer.concat(said).toString("utf8")], [0, ""])
+    await rig("person", "remove", "op9")
   })
 
   it("send no text that is not UTF-8, and say where it stops being that [RIG-T1]", async () => {

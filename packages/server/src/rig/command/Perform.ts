@@ -58,7 +58,8 @@ export interface Surroundings {
   readonly readInput: Effect.Effect<Uint8Array>
   /** Asks a person yes or no; `undefined` when there is nobody to ask. */
   readonly confirm: ((question: string) => Effect.Effect<boolean>) | undefined
-  readonly write: (line: string) => void
+  /** Where the reader is behind, when it will have caught up. */
+  readonly write: (line: string) => Promise<void> | undefined
   /** A word beside the answer, where it is in nobody's way. */
   readonly note: (line: string) => void
   readonly fileExists: (path: string) => boolean
@@ -438,7 +439,7 @@ const performers: Readonly<Record<Exclude<CommandName, "serve" | "presetCheck" |
           (data, cursor) => {
             position = cursor
             given = false
-            around.write(data)
+            return around.write(data)
           },
           (name, data) => {
             if (name === "tackroom.open" && position === undefined)

@@ -116,10 +116,13 @@ export const make = (endpoint: Endpoint) => ({
       return decoded.success as RigResult<Name>
     }),
 
-  /** Follows the feed from a position; each event as the service wrote it. Ends when the stream ends. */
+  /**
+   * Follows the feed from a position; each event as the service wrote it. Ends when the stream ends. While whoever takes the
+   * events is behind, nothing is read, and the service holds or ends the stream as it does with any slow reader.
+   */
   feed: (
     { after, onReset }: { readonly after: string | undefined; readonly onReset: "replay" | "tail" | "close" },
-    onEvent: (data: string, cursor: string) => void,
+    onEvent: (data: string, cursor: string) => Promise<void> | undefined,
     onControl: (name: string, data: string) => void
   ): Effect.Effect<void, CallFailure> =>
     Effect.callback<void, CallFailure>((resume) => {
@@ -139,6 +142,7 @@ export const make = (endpoint: Endpoint) => ({
           }
           response.on("data", (chunk: string) => {
             rest += chunk
+            let behind: Promise<void> | undefined
             for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
               const lines = rest.slice(0, end).split("\n")
               rest = rest.slice(end + 2)
@@ -146,9 +150,12 @@ export const make = (endpoint: Endpoint) => ({
               const data = field("data")
               if (data === undefined) continue
               const name = field("event")
-              if (name === undefined) onEvent(data, field("id") ?? "")
+              if (name === undefined) behind = onEvent(data, field("id") ?? "") ?? behind
               else onControl(name, data)
             }
+            if (behind === undefined) return
+            response.pause()
+            void behind.then(() => response.resume())
           })
           response.on("error", () => resume(Effect.void))
           response.on("end", () => resume(Effect.void))

@@ -41,10 +41,13 @@ const ask = (question: string): Promise<boolean> =>
     })
   })
 
+const written = (stream: NodeJS.WriteStream, line: string): Promise<void> | undefined =>
+  stream.write(`${line}\n`) ? undefined : new Promise((resolve) => void stream.once("drain", () => resolve()))
+
 const surroundings = (json: boolean): Surroundings => ({
   readInput: Effect.promise(readAll),
   confirm: process.stdin.isTTY ? (question) => Effect.promise(() => ask(question)) : undefined,
-  write: (line) => void (json ? process.stderr : process.stdout).write(`${line}\n`),
+  write: (line) => written(json ? process.stderr : process.stdout, line),
   note: (line) => void process.stderr.write(`${line}\n`),
   fileExists: (path) => fs.existsSync(path)
 })
@@ -60,8 +63,9 @@ const runCommand = async (invocation: Invocation): Promise<number> => {
   const { name, json } = invocation
   if (name === "serve") return serve()
   const around = surroundings(json || name === "feed")
-  const following =
-    name === "feed" ? { ...around, write: (line: string) => void process.stdout.write(`${line}\n`) } : around
+  const following = name === "feed" ? { ...around, write: (line: string) => written(process.stdout, line) } : around
+  // Who follows and stops reading, as `head` does, has what it wanted.
+  if (name === "feed") process.stdout.once("error", () => process.exit(exitCodes.done))
   const program =
     name === "presetCheck" || name === "completions"
       ? performLocal(name, invocation)

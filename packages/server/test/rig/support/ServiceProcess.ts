@@ -5,7 +5,8 @@ import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 
 /** The program as people run it; from source where nothing is built. */
-const program = process.env["TACKROOM_E2E_RIG"] ?? fileURLToPath(new URL("../../../src/rig/cli.ts", import.meta.url))
+export const rigCommand =
+  process.env["TACKROOM_E2E_RIG"] ?? fileURLToPath(new URL("../../../src/rig/cli.ts", import.meta.url))
 
 export interface ServiceProcess {
   readonly child: ChildProcess
@@ -23,7 +24,7 @@ export const startService = (
   variables: Readonly<Record<string, string>> = {}
 ): Promise<ServiceProcess> =>
   new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [program, "serve"], {
+    const child = spawn(process.execPath, [rigCommand, "serve"], {
       env: { ...process.env, TACKROOM_HOME: family, TACKROOM_RIG_PORT: "0", ...variables },
       stdio: ["ignore", "ignore", "pipe"]
     })
@@ -58,7 +59,7 @@ export const runCommand = (
   input: string | Uint8Array = ""
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> =>
   new Promise((resolve) => {
-    const child = spawn(process.execPath, [program, ...args], {
+    const child = spawn(process.execPath, [rigCommand, ...args], {
       env: { ...process.env, TACKROOM_HOME: family },
       stdio: ["pipe", "pipe", "pipe"]
     })
