@@ -64,6 +64,8 @@ export interface LaunchesConfig {
 export interface Launches {
   /** Starts a seat. The outcome is known when its record came or the wait ended. */
   readonly launch: (nodeId: string, options: { readonly fresh: boolean }) => Effect.Effect<SeatOutcome, SeatError>
+  /** Completes when no launch of this seat is before its registration: then a stop sees what it started. */
+  readonly begun: (nodeId: string) => Effect.Effect<void>
   /** Goes on with the launches that were under way when the service ended. */
   readonly resume: Effect.Effect<void>
 }
@@ -107,7 +109,8 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
   Effect.gen(function* () {
     const { store, tmux, home, occupants, waiters, log } = config
     const scope = yield* Effect.scope
-    const launching = new Set<string>()
+    /** Launches under way, each with its registration or its end before that. */
+    const launching = new Map<string, Deferred.Deferred<void>>()
 
     const folderOf = (attempt: string): string => path.join(home.launches, attempt)
     const recordFile = (attempt: string): string => path.join(folderOf(attempt), "result.json")
@@ -475,7 +478,11 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
         return found ?? (yield* settledState(seat, attemptId))
       })
 
-    const steps = (nodeId: string, fresh: boolean): Effect.Effect<SeatOutcome, SeatError> =>
+    const steps = (
+      nodeId: string,
+      fresh: boolean,
+      begun: Deferred.Deferred<void>
+    ): Effect.Effect<SeatOutcome, SeatError> =>
       Effect.gen(function* () {
         const seat = store.seats.seat(nodeId)
         if (seat === undefined) return yield* new InternalFault({})
@@ -514,6 +521,7 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
           }
         }
         yield* start(reserved, preset, { folder, input: wantsInput })
+        yield* Deferred.succeed(begun, undefined)
         const done = yield* Deferred.make<void>()
         yield* watchInBackground(attempt, done)
         return yield* settledState(seat, attempt)
@@ -523,10 +531,14 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
       Effect.suspend(() => {
         const session = store.seats.seat(nodeId)?.session ?? nodeId
         if (launching.has(nodeId)) return Effect.fail(new LaunchInProgress({ seat: session }))
-        launching.add(nodeId)
+        const begun = Deferred.makeUnsafe<void>()
+        launching.set(nodeId, begun)
         return Effect.ensuring(
-          steps(nodeId, fresh),
-          Effect.sync(() => launching.delete(nodeId))
+          steps(nodeId, fresh, begun),
+          Effect.suspend(() => {
+            launching.delete(nodeId)
+            return Deferred.succeed(begun, undefined)
+          })
         )
       })
 
@@ -537,5 +549,11 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
       }
     })
 
-    return { launch, resume }
+    const begun: Launches["begun"] = (nodeId) =>
+      Effect.suspend(() => {
+        const under = launching.get(nodeId)
+        return under === undefined ? Effect.void : Deferred.await(under)
+      })
+
+    return { launch, begun, resume }
   })

@@ -114,7 +114,7 @@ export const make = ({
     })
     yield* Sends.settleCutSends(store, log)
     const sends = Sends.make(store, tmux, sessions)
-    const stops = Stops.make(store, tmux, occupants)
+    const stops = Stops.make(store, tmux, occupants, launches.begun)
     const rigs = Rigs.make(store, launches, stops)
     let closing = false
     const asks = Asks.make({

@@ -78,6 +78,8 @@ const isFolder = (path: string): boolean => fs.statSync(path, { throwIfNoEntry: 
 const atOnce = 8
 
 export const make = (store: RigStore, launches: Launches, stops: Stops): Rigs => {
+  /** How often a rig went down: a way up that was under way then starts nothing more. */
+  const downs = new Map<string, number>()
   const rigOf = (name: string): Effect.Effect<ReadonlyArray<SeatRow>, SeatError> =>
     Effect.suspend(() =>
       store.seats.rig(name) === undefined
@@ -121,7 +123,14 @@ export const make = (store: RigStore, launches: Launches, stops: Stops): Rigs =>
   const bring = (rig: string, command: RigCommand): Effect.Effect<ReadonlyArray<SeatOutcome>, SeatError> =>
     Effect.gen(function* () {
       const seats = yield* chosen(rig, yield* rigOf(rig), command.seats)
-      return yield* Effect.forEach(seats, (seat) => launched(seat, command.fresh ?? false), { concurrency: atOnce })
+      const before = downs.get(rig)
+      const one = (seat: SeatRow): Effect.Effect<SeatOutcome> =>
+        Effect.suspend(() =>
+          downs.get(rig) === before
+            ? launched(seat, command.fresh ?? false)
+            : Effect.succeed({ seat: seat.session, outcome: "not_started", reason: "rig_went_down" })
+        )
+      return yield* Effect.forEach(seats, one, { concurrency: atOnce })
     })
 
   const restored = (rig: string, command: RigCommand): Effect.Effect<void, SeatError> =>
@@ -224,6 +233,7 @@ export const make = (store: RigStore, launches: Launches, stops: Stops): Rigs =>
                 : Effect.succeed(undefined)
             )
           )
+        downs.set(rig, (downs.get(rig) ?? 0) + 1)
         const outcomes = yield* Effect.forEach(
           seats,
           (seat) =>

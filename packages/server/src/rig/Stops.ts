@@ -47,7 +47,13 @@ const carrying = (generation: string): ReadonlyArray<Leftover> => {
     .filter(({ pid }) => startTime(pid) !== undefined)
 }
 
-export const make = (store: RigStore, tmux: Tmux, occupants: Occupants): Stops => {
+export const make = (
+  store: RigStore,
+  tmux: Tmux,
+  occupants: Occupants,
+  /** Completes when a launch that is under way has something to stop. */
+  begun: (nodeId: string) => Effect.Effect<void>
+): Stops => {
   /** Waits until the pane's process is gone, and until nothing carries the generation; what is left then is reported. */
   const leftovers = (pid: number, generation: string): Effect.Effect<ReadonlyArray<Leftover>> =>
     Effect.gen(function* () {
@@ -70,6 +76,7 @@ export const make = (store: RigStore, tmux: Tmux, occupants: Occupants): Stops =
   return {
     stop: (seat) =>
       Effect.gen(function* () {
+        yield* begun(seat.nodeId)
         const probe = yield* tmux.probe(seat.session)
         if (probe._tag === "Unavailable") return yield* new TmuxUnavailable({})
         if (probe._tag === "Present" && probe.nodeId !== seat.nodeId) {

@@ -2,6 +2,7 @@ import { afterEach, assert, describe, it } from "@effect/vitest"
 import type { SeatOutcome, SnapshotView } from "@tackroom/protocol/seat"
 import Database from "better-sqlite3"
 import * as fs from "node:fs"
+import * as os from "node:os"
 import * as path from "node:path"
 import { Lab, type LabOptions, plainRunner, record } from "./support/Lab.ts"
 
@@ -147,6 +148,44 @@ describe("a rig", () => {
     const gone = await lab.api("restoreRig", { rig: "mill" }, { snapshotId: snapshot.snapshotId })
     assert.strictEqual(gone.body["code"], "snapshot_not_found")
     assert.strictEqual((await lab.api("upRig", { rig: "nix" })).body["code"], "rig_not_found")
+  })
+
+  it("that goes down while it comes up is down: what was starting is stopped, and nothing more is started [RIG-260, RIG-264]", async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), "bin-"))
+    const [hold, held] = [path.join(folder, "hold"), path.join(folder, "held")]
+    const real =
+      (process.env["PATH"] ?? "")
+        .split(":")
+        .map((one) => path.join(one, "tmux"))
+        .find(fs.existsSync) ?? ""
+    fs.writeFileSync(
+      path.join(folder, "tmux"),
+      `#!/bin/sh\ncase "$*" in *start-server*) echo >> '${held}'; while [ -e '${hold}' ]; do sleep 0.02; done;; esac\nexec '${real}' "$@"\n`,
+      { mode: 0o755 }
+    )
+    const lab = await open({ variables: { PATH: `${folder}:${process.env["PATH"] ?? ""}` } })
+    lab.runner("otter", plainRunner())
+    const members = Array.from({ length: 9 }, (_, at) => ({ member: `m${at}` }))
+    await lab.rig(...members)
+    fs.writeFileSync(hold, "")
+    const up = lab.api("upRig", { rig: "mill" })
+    await lab.until("eight launches", () =>
+      fs.existsSync(held) && fs.readFileSync(held, "utf8").length === 8 ? true : undefined
+    )
+    const down = lab.api("downRig", { rig: "mill" })
+    await lab.until("the snapshot", async () =>
+      ((await lab.api("listSnapshots", { rig: "mill" })).body["items"] as ReadonlyArray<unknown>).length === 1
+        ? true
+        : undefined
+    )
+    fs.rmSync(folder, { recursive: true, force: true })
+    const [came, went] = [outcomesOf((await up).body), outcomesOf((await down).body)]
+    assert.deepStrictEqual(came.at(-1), "dev-m8 not_started rig_went_down")
+    assert.deepStrictEqual(
+      went,
+      members.map(({ member }, at) => `dev-${member} ${at === 8 ? "not_running" : "stopped"}`)
+    )
+    assert.strictEqual(lab.tmux("list-sessions", "-F", "#{session_name}"), "")
   })
 
   it("whose snapshot fails goes down only where none was asked for [RIG-262]", async () => {
