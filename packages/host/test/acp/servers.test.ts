@@ -188,6 +188,7 @@ describe("MCP servers of an editor", () => {
       [{ ...stdio, env: [...env, ...env] }],
       [{ ...remote, url: "http://mcp.example" }],
       [{ ...remote, url: "nonsense" }],
+      [{ ...remote, url: `https://me:${token}@mcp.example` }],
       [
         {
           ...remote,

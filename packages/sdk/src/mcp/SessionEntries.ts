@@ -51,6 +51,13 @@ const valueLimit = 65_536
 const isName = (name: string): boolean =>
   name.trim().length > 0 && name.length <= nameLimit && name.isWellFormed() && !/\p{Cc}/u.test(name)
 
+/** A URL is stored as it is: what is secret belongs into a header. */
+const isPlainUrl = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { password, protocol, username } = new URL(text)
+  return /^https?:$/u.test(protocol) && username === "" && password === ""
+}
+
 const keyPatterns = { env: /^[^=\0]{1,256}$/u, headers: /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/u } as const
 const valuePatterns = { env: /^[^\0]*$/u, headers: /^[^\0\r\n]*$/u } as const
 
@@ -79,8 +86,8 @@ export const entryProblem = (
     if (entry === undefined) continue
     const wanted = entry.type === "stdio" ? "command" : "url"
     if ((entry[wanted] ?? "") === "") return { field: `mcp.${name}.${wanted}`, expected: "a text" }
-    if (entry.type === "remote" && !URL.canParse(entry.url ?? "")) {
-      return { field: `mcp.${name}.url`, expected: "a URL" }
+    if (entry.type === "remote" && !isPlainUrl(entry.url ?? "")) {
+      return { field: `mcp.${name}.url`, expected: "a URL of http or https without a password" }
     }
     for (const field of ["env", "headers"] as const) {
       for (const [key, value] of Object.entries(entry[field] ?? {})) {

@@ -7,20 +7,21 @@
  */
 import { platform } from "#platform"
 import { HarnessDuplicate, RuntimeOptionInvalid } from "@tackroom/protocol"
-import type {
-  Envelope,
-  HarnessRef,
-  Interaction,
+import {
   McpEntry,
-  PermissionLevel,
-  Session,
-  TurnOutcome
+  type Envelope,
+  type HarnessRef,
+  type Interaction,
+  type PermissionLevel,
+  type Session,
+  type TurnOutcome
 } from "@tackroom/protocol/events"
-import { Context, type Effect } from "effect"
+import { Context, Exit, Schema, type Effect } from "effect"
 import { harnessKey, type HarnessFactory, type TurnBudget } from "../harness/Harness.ts"
 import type { ProcessOwnerService } from "../process/ProcessOwner.ts"
 import type { SessionRow, TurnRow } from "../store/Rows.ts"
 import type { AdmitOutcome, RuntimeStore, StoreOp } from "../store/RuntimeStore.ts"
+import { problemOf } from "./Decoding.ts"
 import { coalesceDefaults, type CoalesceOptions } from "./Coalescer.ts"
 
 /** A value, a promise of it, or an effect of it: what callbacks of an application may answer. */
@@ -195,6 +196,17 @@ const name = (option: string, value: string | undefined): string | undefined => 
   throw new RuntimeOptionInvalid({ option, expected: "a text of 1 to 128 characters" })
 }
 
+const decodeServers = Schema.decodeUnknownExit(Schema.Record(Schema.String, McpEntry))
+
+/** Configured servers. An incomplete one is told of when a session names it (RT-301). */
+const servers = (given: unknown): ReadonlyMap<string, McpEntry> => {
+  const decoded = decodeServers(given)
+  if (Exit.isSuccess(decoded)) return new Map(Object.entries(decoded.value))
+  const problem = problemOf(decoded)
+  const option = ["mcp", problem?.path ?? ""].filter((part) => part !== "").join(".")
+  throw new RuntimeOptionInvalid({ option, expected: problem?.expected ?? "entries by name" })
+}
+
 const defaultMachine: Machine = { random: platform.randomBytes }
 
 /**
@@ -231,7 +243,7 @@ export const resolveOptions = (options: AgentRuntimeOptions, embedder: EmbedderO
     interactionTimeoutMs: timeout === null ? null : integer("interactionTimeoutMs", timeout, 1000, 1000),
     sessionPolicy: options.sessionPolicy,
     secrets: options.secrets,
-    mcp: new Map(Object.entries(options.mcp ?? {})),
+    mcp: servers(options.mcp ?? {}),
     recover: options.recover ?? "all",
     owner: name("owner", options.owner) ?? null,
     decide: options.decide,

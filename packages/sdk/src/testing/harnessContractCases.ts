@@ -72,6 +72,15 @@ export const harnessCases = (factory: HarnessFactory, options: HarnessKitOptions
           if (capabilities.models) yield* driver.models(directory)
           if (capabilities.configOptions) yield* driver.configOptions(directory)
           if (capabilities.commands) yield* driver.commands(directory)
+          if (capabilities.mcp !== "none") {
+            const sessions = yield* Sessions
+            const gone = { type: "stdio", command: "/no/such/program" } as const
+            const harness = { id: factory.id, access: factory.access }
+            // An opening waits for no server, and fails for none.
+            const opened = sessions.create({ ...peer.hello.session, directory, harness, mcp: { gone } })
+            const result = yield* Effect.result(opened)
+            yield* check(result._tag === "Success", "a session with a server that is not there was not opened")
+          }
         })
     ),
     make("HRN-003", "opening one session id twice gives one native session", ({ driver }) =>

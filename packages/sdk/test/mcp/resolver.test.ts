@@ -113,6 +113,8 @@ describe("the entries of a session", () => {
       { a: stdio("/a", { env: { "A=B": "x" } }) },
       { a: { type: "remote", url: "https://x", headers: { a: "canary\r\nb: c" } } },
       { a: { type: "remote", url: "canary" } },
+      { a: { type: "remote", url: "https://me:canary@mcp.example" } },
+      { a: { type: "remote", url: "file:///canary" } },
       { a: { type: "stdio" } },
       { "": stdio("/a") }
     ] as ReadonlyArray<Record<string, McpEntry>>) {

@@ -1,10 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
+import { RuntimeOptionInvalid } from "@tackroom/protocol"
 import type { EventPayload } from "@tackroom/protocol/events"
 import { Deferred, Effect, Fiber } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Config, McpServers, Sessions } from "../../src/effect.ts"
+import { AgentRuntime, Config, McpServers, Sessions } from "../../src/effect.ts"
 import type { HarnessContext, McpServer } from "../../src/harness/Harness.ts"
+import { createMemoryRuntimeStore } from "../../src/store/memory/index.ts"
 import {
   create,
   failing,
@@ -127,6 +129,13 @@ for (const kind of stores) {
 const [memory] = stores
 if (memory !== undefined) {
   describe("MCP servers of a session", () => {
+    it("a configured server of a wrong shape is a wrong option, named without its value [RT-021]", () => {
+      const store = createMemoryRuntimeStore()
+      const mcp = { files: { type: "stdio", env: { TOKEN: { secrets: token } } } } as never
+      const made = () => AgentRuntime.layer({ store, harnesses: [], mcp })
+      assert.throws(made, RuntimeOptionInvalid, /^(?!.*canary).*mcp\.files/u)
+    })
+
     it.live("a harness that cannot take one refuses the session, and no row stays [RT-303]", () => {
       const { driver } = taking("stdio")
       return within(memory, driver, ({ root }) =>

@@ -37,7 +37,8 @@ const badServer = (server: McpServer): string | undefined => {
   }
   if (hasTwice(server.headers.map(({ name }) => name.toLowerCase()))) return "a header of a server has one value"
   if (!URL.canParse(server.url)) return "the url of a server is a URL"
-  const { hostname, protocol } = new URL(server.url)
+  const { hostname, password, protocol, username } = new URL(server.url)
+  if (username !== "" || password !== "") return "the url of a server has no password: there are headers for it"
   return protocol === "https:" || (protocol === "http:" && isLoopback(hostname))
     ? undefined
     : "the url of a server is https, or of this machine"
