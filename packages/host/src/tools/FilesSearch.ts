@@ -8,7 +8,8 @@
  */
 import { setImmediate } from "node:timers/promises"
 import { RE2JS } from "re2js"
-import { readAll, readWhole, isBinary } from "./FilesRead.ts"
+import { isBinary } from "./FileContent.ts"
+import { readAll, readWhole } from "./FilesRead.ts"
 import { compileGlob } from "./Glob.ts"
 import { limits } from "./Limits.ts"
 import { NotRun, named } from "./Refusal.ts"

@@ -10,23 +10,17 @@
 import type { Readable, Writable } from "node:stream"
 import { setTimeout } from "node:timers/promises"
 import { endGroup } from "./Groups.ts"
-import { limits } from "./Limits.ts"
 import type { FilesListInput } from "./FilesList.ts"
-import { filesRead, type FilesReadInput } from "./FilesRead.ts"
-import {
-  checkEdit,
-  checkWrite,
-  filesEdit,
-  type FilesEditInput,
-  filesWrite,
-  type FilesWriteInput
-} from "./FilesWrite.ts"
+import { checkEdit, checkWrite, type FilesEditInput, type FilesWriteInput } from "./FileChange.ts"
+import type { FilesReadInput } from "./FileContent.ts"
+import { filesRead } from "./FilesRead.ts"
+import { filesEdit, filesWrite } from "./FilesWrite.ts"
 import type { FilesSearchInput } from "./FilesSearch.ts"
 import { Failed, NotRun } from "./Refusal.ts"
 import type { FileDiff } from "./Results.ts"
 import { lineSplitter, runnerProtocol } from "./RunnerFrames.ts"
 import type { FromRunner, ToRunner } from "./RunnerMessages.ts"
-import { checkShell, type ShellInput, shellRun } from "./Shell.ts"
+import { prepareShell, type ShellInput, shellRun } from "./Shell.ts"
 import { Workspace } from "./Workspace.ts"
 
 export interface RunnerIo {
@@ -93,13 +87,8 @@ export const toolRunnerMain = (io: RunnerIo): Promise<number> => {
     void ending.then(finish)
   }
 
-  const prepareShell = async (workspace: Workspace, call: Call, abort: AbortController): Promise<Prepared> => {
-    const given = call.arguments as ShellInput
-    const seconds = Math.min(given.timeout_seconds ?? limits.shellSecondsDefault, call.shellSecondsMax)
-    const input = { ...given, timeout_seconds: seconds }
-    checkShell(input)
-    const cwd = await workspace.resolve(input.cwd ?? ".")
-    if (cwd.kind !== "dir") throw new NotRun(`cwd ${JSON.stringify(cwd.shown)} is not a directory`)
+  const command = async (workspace: Workspace, call: Call, abort: AbortController): Promise<Prepared> => {
+    const { cwd, input } = await prepareShell(workspace, call.arguments as ShellInput, call.shellSecondsMax)
     return async () => {
       const folder = await workspace.openDirectory(cwd)
       await folder.handle.close()
@@ -171,7 +160,7 @@ export const toolRunnerMain = (io: RunnerIo): Promise<number> => {
         return () => filesEdit(workspace, path, input, signal)
       }
       case "shell.run":
-        return prepareShell(workspace, call, abort)
+        return command(workspace, call, abort)
     }
   }
 

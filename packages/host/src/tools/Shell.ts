@@ -14,6 +14,7 @@ import { endGroup, groupLives } from "./Groups.ts"
 import { limits } from "./Limits.ts"
 import { errnoOf, Failed, NotRun } from "./Refusal.ts"
 import type { ShellEnd } from "./Results.ts"
+import type { Resolved, Workspace } from "./Workspace.ts"
 
 export interface ShellInput {
   readonly command: string
@@ -37,7 +38,25 @@ const gate = 'IFS= read -r tackroom_gate <&3 || exit 125; unset tackroom_gate; e
 /** How long pipes may stay open and silent after the group is gone: only a process that left the group holds them then. */
 const drainMillis = 200
 
-/** Checks what can be checked before the call is dispatched. */
+/** A command that may run, and where. */
+export interface PreparedShell {
+  readonly input: ShellInput & { readonly timeout_seconds: number }
+  readonly cwd: Resolved
+}
+
+/** Checks what can be checked before the call is dispatched; no command has more time than `secondsMax`. */
+export const prepareShell = async (
+  workspace: Workspace,
+  given: ShellInput,
+  secondsMax: number
+): Promise<PreparedShell> => {
+  checkShell(given)
+  const cwd = await workspace.resolve(given.cwd ?? ".")
+  if (cwd.kind !== "dir") throw new NotRun(`cwd ${JSON.stringify(cwd.shown)} is not a directory`)
+  const seconds = Math.min(given.timeout_seconds ?? limits.shellSecondsDefault, secondsMax)
+  return { input: { ...given, timeout_seconds: seconds }, cwd }
+}
+
 export const checkShell = (input: ShellInput): void => {
   const texts = [
     ["command", input.command, limits.commandBytes],

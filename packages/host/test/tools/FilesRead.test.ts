@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import { filesRead, type FilesReadInput } from "../../src/tools/FilesRead.ts"
+import type { FilesReadInput } from "../../src/tools/FileContent.ts"
+import { filesRead } from "../../src/tools/FilesRead.ts"
 import { makeFolder, never, refusalOf } from "./fixtures/Folder.ts"
 
 const reading = async () => {

@@ -2,14 +2,8 @@ import { createHash } from "node:crypto"
 import { chmod, lstat, open, readdir, readFile, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import {
-  checkEdit,
-  checkWrite,
-  filesEdit,
-  type FilesEditInput,
-  filesWrite,
-  type FilesWriteInput
-} from "../../src/tools/FilesWrite.ts"
+import { checkEdit, checkWrite, type FilesEditInput, type FilesWriteInput } from "../../src/tools/FileChange.ts"
+import { filesEdit, filesWrite } from "../../src/tools/FilesWrite.ts"
 import type { Lookup } from "../../src/tools/Workspace.ts"
 import { makeFolder, never, refusalOf } from "./fixtures/Folder.ts"
 
