@@ -39,6 +39,7 @@ import * as SessionServers from "./mcp/SessionServers.ts"
 import * as Handlers from "./methods/Handlers.ts"
 import { Models, warm } from "./models/Models.ts"
 import { executeTool, streamModel } from "./native/Adapters.ts"
+import { clientTools } from "./native/ClientTools.ts"
 import { native, nativeCapabilities } from "./native/NativeHarness.ts"
 import * as ClientServers from "./runs/ClientServers.ts"
 import * as Changes from "./runs/Changes.ts"
@@ -54,6 +55,7 @@ import * as Runs from "./runs/Runs.ts"
 import * as Sessions from "./runs/Sessions.ts"
 import type { Configuration } from "./state/Configuration.ts"
 import * as StateDirectory from "./state/StateDirectory.ts"
+import { ClientSides } from "./tools/ClientSide.ts"
 import { bindingText, makeTools, type Tool, type ToolsService } from "./tools/Tools.ts"
 import { ToolRunner } from "./tools/ToolRunner.ts"
 
@@ -90,6 +92,8 @@ export interface Host {
   readonly runs: Runs.Runs
   readonly offers: Offers.Offers
   readonly clientServers: ClientServers.ClientServers
+  /** What the clients of a face do themselves; a face fills it. */
+  readonly clientSides: ClientSides
   /** Lets recovered turns go on; after `initialize` was answered (RUN-124). */
   readonly initialized: () => void
 }
@@ -224,13 +228,18 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       isAliasTaken: (alias) => tools.findAlias(alias) !== undefined,
       isNameTaken: () => false
     })
+    const clientSides = new ClientSides()
     const harness = native({
       store,
       setup: (sessionId) => Effect.flatMap(known, (sessions) => sessions.setup(sessionId)),
       streamModel: streamModel(models.stream, providers, (id) =>
         Effect.flatMap(known, (sessions) => sessions.find(id))
       ),
-      execute: executeTool(runner, servers),
+      execute: executeTool(
+        runner,
+        servers,
+        clientTools({ sides: clientSides, stateDir: state.path, shellSecondsMax: limits.shellTimeoutSMax })
+      ),
       servers,
       redact
     })
@@ -338,6 +347,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       clientServers: ClientServers.make(runtime, Context.get(services, McpServers), (ref) =>
         isNative(ref) ? nativeCapabilities.mcp : takesMcp(ref, configured)
       ),
+      clientSides,
       initialized: () => {
         providers.onChange(() => void fork(warmUp(providers)))
         fork(warmUp(providers))

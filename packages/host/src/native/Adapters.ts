@@ -75,11 +75,16 @@ const optionsOf = (step: ModelStep, connection: ModelConnection): CallOptions =>
   }
 })
 
-/** Runs a tool of a session's own servers there, and a native tool in the runner process. */
+/** Runs a tool of a session's own servers there, what its client does itself there, and a native tool in the runner process. */
 export const executeTool =
-  (runner: ToolRunnerService, servers: Pick<SessionServers, "execute">): ExecuteTool =>
+  (
+    runner: ToolRunnerService,
+    servers: Pick<SessionServers, "execute">,
+    clients: Pick<SessionServers, "execute">
+  ): ExecuteTool =>
   (call) =>
     servers.execute(call) ??
+    clients.execute(call) ??
     runner
       .call({
         tool: call.tool,

@@ -89,6 +89,10 @@ export type ExecuteTool = (call: {
   /** Completes when the dispatch record is durable; a call that was refused before never asks for it (AGT-033). */
   readonly beforeDispatch: Effect.Effect<void>
   readonly onDelta: (stream: "stdout" | "stderr" | "combined", delta: string) => Effect.Effect<void>
+  /** The call works in a terminal of the client (ACP-213). */
+  readonly onTerminal: (terminalId: string) => Effect.Effect<void>
+  /** Says how the call ends when it is interrupted and that is not a plain cancel. */
+  readonly ifInterrupted: (problem: ToolProblem) => void
   /** Keeps bytes with the session, and gives the id they are found under. */
   readonly keepArtifact: (mime: string, bytes: Uint8Array) => Effect.Effect<string, { readonly message: string }>
 }) => Effect.Effect<ToolOutput, ToolProblem>

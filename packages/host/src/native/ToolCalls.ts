@@ -11,7 +11,7 @@ import type { HarnessEvent } from "@tackroom/protocol/events"
 import { Deferred, Effect, Fiber, type Schema } from "effect"
 import { completed, dispatchRecord, notRun, problemEnd, type ToolCallsInput } from "./CallEvents.ts"
 import { answerQuestion, askQuestion, questionProblem, updatePlan, type Answered } from "./InternalTools.ts"
-import type { SessionSetup, SessionTool } from "./SessionSetup.ts"
+import type { SessionSetup, SessionTool, ToolProblem } from "./SessionSetup.ts"
 import type { Call } from "./Transcript.ts"
 
 /** A response may hold this many calls (AGT-013). */
@@ -189,6 +189,7 @@ const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { answer, cal
   if (!decided.allowed) return yield* output.emit(notRun(call, decided.code, decided.why))
   if (tool.qualifiedName === "plan.update") return yield* updatePlan(input, call)
 
+  let interrupted: ToolProblem = { outcome: "failed", code: "cancelled", message: "ended when the turn was cancelled" }
   yield* input
     .execute({
       sessionId: setup.sessionId,
@@ -198,7 +199,11 @@ const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { answer, cal
       arguments: call.input,
       keepArtifact: (mime, bytes) => input.context.artifacts.put(setup.sessionId, mime, bytes),
       beforeDispatch: Effect.andThen(output.emit(dispatchRecord(call)), output.durable),
-      onDelta: (stream, delta) => output.emit({ type: "tool-output-delta", toolCallId: call.callId, delta, stream })
+      onDelta: (stream, delta) => output.emit({ type: "tool-output-delta", toolCallId: call.callId, delta, stream }),
+      onTerminal: (terminalId) => output.emit({ type: "tool-terminal", toolCallId: call.callId, terminalId }),
+      ifInterrupted: (problem) => {
+        interrupted = problem
+      }
     })
     .pipe(
       Effect.matchEffect({
@@ -213,13 +218,7 @@ const runOne = Effect.fnUntraced(function* (input: ToolCallsInput, { answer, cal
       }),
       Effect.onInterrupt(() =>
         output.cancelling()
-          ? output.emit(
-              problemEnd(call, {
-                outcome: call.dispatched ? "failed" : "not_run",
-                code: "cancelled",
-                message: "ended when the turn was cancelled"
-              })
-            )
+          ? output.emit(problemEnd(call, call.dispatched ? interrupted : { ...interrupted, outcome: "not_run" }))
           : Effect.void
       )
     )

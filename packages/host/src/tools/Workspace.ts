@@ -161,6 +161,15 @@ export class Workspace {
     return { given, real, shown: this.shown(real), kind: kind === "dir" ? "dir" : "file" }
   }
 
+  /** Checks a path again for somebody who opens it by its name, and cannot be watched at it. A difference is a failure. */
+  readonly again = async (path: Resolved): Promise<Resolved> => {
+    const now = await this.resolve(path.given).catch((cause: unknown) => {
+      throw cause instanceof NotRun ? changed(path.given) : cause
+    })
+    if (now.real !== path.real) throw changed(path.given)
+    return now
+  }
+
   /** Opens a checked regular file for reading; the caller closes it. */
   readonly openFile = async (path: Resolved): Promise<FileHandle> => {
     const handle = await open(path.real, constants.O_RDONLY | noFollow | nonBlock).catch((cause: unknown) => {

@@ -42,6 +42,8 @@ export interface StartOptions {
     signal: AbortSignal
   ) => Promise<acp.RequestPermissionResponse>
   readonly elicitation?: (request: acp.CreateElicitationRequest) => Promise<acp.CreateElicitationResponse>
+  /** What the client can do besides. */
+  readonly offer?: (app: acp.ClientApp) => void
   /** No `initialize` is sent. */
   readonly raw?: boolean
 }
@@ -94,6 +96,7 @@ export const startAcp = async (options: StartOptions) => {
       options.permission === undefined ? allow(params) : options.permission(params, signal)
     )
     .onRequest("elicitation/create", ({ params }) => options.elicitation?.(params) ?? { action: "cancel" })
+  options.offer?.(app)
   const methods = new Map<string | number | null, string>()
   const note = (text: string): void => {
     for (const line of text.split("\n")) {

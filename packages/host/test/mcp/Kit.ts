@@ -111,6 +111,8 @@ export const open = (...given: ReadonlyArray<McpServer>) =>
             dispatched = true
           }),
           onDelta: () => Effect.void,
+          onTerminal: () => Effect.void,
+          ifInterrupted: () => undefined,
           keepArtifact: (mime, bytes) =>
             Effect.sync(() => {
               const id = `art_${kept.size + 1}`

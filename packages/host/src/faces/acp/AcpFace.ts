@@ -58,7 +58,7 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
   Effect.gen(function* () {
     const { host, needsRounds, scripted, setup, version } = parts
     const run = yield* FiberSet.makeRuntimePromise<never, unknown, unknown>()
-    const open = yield* OpenSessions.make(host.runs)
+    const open = yield* OpenSessions.make(host.runs, host.clientSides)
     const arrivals = new Arrivals()
     const takes = host.clientServers.takes(harnessOf(setup))
     const sessions = makeSetup({
@@ -178,6 +178,7 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
       },
       drain: Effect.gen(function* () {
         arrivals.cancelAll()
+        open.left()
         yield* Effect.promise(() => Promise.all(prompts))
       })
     }

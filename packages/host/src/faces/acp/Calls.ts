@@ -29,6 +29,8 @@ export interface CallView {
   /** Output so far. */
   output: string
   diffs: Array<ToolCallContent>
+  /** The terminal of the client that it works in, which shows its output. */
+  terminal: string | undefined
   /** What the end of the call says. */
   end: string | undefined
   uncertain: boolean
@@ -137,7 +139,9 @@ const sizeOf = (content: ToolCallContent): number => utf8Length(wireJson(content
 /** All content of a call in its order, as much as a frame holds. */
 export const contentOf = (call: CallView): Array<ToolCallContent> => {
   const texts = [call.output, call.end ?? ""].filter((text) => text !== "").map(textContent)
-  const all = [...call.diffs, ...call.shown, ...texts]
+  const terminals: ReadonlyArray<ToolCallContent> =
+    call.terminal === undefined ? [] : [{ type: "terminal", terminalId: call.terminal }]
+  const all = [...call.diffs, ...terminals, ...call.shown, ...texts]
   const kept: Array<ToolCallContent> = []
   let size = 0
   for (const [index, content] of all.entries()) {
@@ -174,6 +178,7 @@ const begin = (id: string, name: string): CallView => ({
   shown: [],
   output: "",
   diffs: [],
+  terminal: undefined,
   end: undefined,
   uncertain: false,
   ended: false
@@ -192,6 +197,7 @@ const takes: ReadonlySet<EventPayload["type"]> = new Set<EventPayload["type"]>([
   "tool-output",
   "tool-error",
   "tool-location",
+  "tool-terminal",
   "file-diff"
 ])
 
@@ -261,7 +267,12 @@ export class Calls {
         call.shown = shownContent(event.content)
         fields.add("content")
         return
+      case "tool-terminal":
+        call.terminal = event.terminalId
+        fields.add("content")
+        return
       case "tool-output-delta":
+        if (call.terminal !== undefined) return
         call.output += event.delta
         fields.add("content")
         return
@@ -278,7 +289,7 @@ export class Calls {
         call.rawOutput = rawValue(event.output)
         const text = outputText(event.output)
         // What was shown as it came is not said twice.
-        if (call.output === "") call.end = text
+        if (call.output === "" && call.terminal === undefined) call.end = text
         if (call.rawOutput !== undefined) fields.add("rawOutput")
         fields.add("content")
         set("status", "completed")
@@ -299,6 +310,7 @@ export class Calls {
     if (!call.ended) return
     call.shown = []
     call.diffs = []
+    call.terminal = undefined
     call.output = ""
     call.end = undefined
     call.rawInput = undefined

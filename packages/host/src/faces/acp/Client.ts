@@ -7,6 +7,9 @@ export interface Client {
   readonly booleanOptions: boolean
   readonly forms: boolean
   readonly terminalAuth: boolean
+  readonly readsFiles: boolean
+  readonly writesFiles: boolean
+  readonly terminals: boolean
 }
 
 export const clientOf = (capabilities: ClientCapabilities | undefined): Client => ({
@@ -14,5 +17,8 @@ export const clientOf = (capabilities: ClientCapabilities | undefined): Client =
   compaction: capabilities?.session?.compaction != null,
   booleanOptions: capabilities?.session?.configOptions?.boolean != null,
   forms: capabilities?.elicitation?.form != null,
-  terminalAuth: capabilities?.auth?.terminal === true
+  terminalAuth: capabilities?.auth?.terminal === true,
+  readsFiles: capabilities?.fs?.readTextFile === true,
+  writesFiles: capabilities?.fs?.writeTextFile === true,
+  terminals: capabilities?.terminal === true
 })

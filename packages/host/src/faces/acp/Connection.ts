@@ -14,7 +14,7 @@ import type { Readable } from "node:stream"
 import { makeFrameReader, refusal } from "./Frames.ts"
 
 /** Bytes of a frame that we write (ACP-006). */
-const writtenFrameBytes = 1_048_576
+export const writtenFrameBytes = 1_048_576
 /** Unsent bytes above which a writer waits. */
 const waitingBytes = 262_144
 

@@ -18,6 +18,7 @@ import type { Broken } from "../../runs/HostRuntime.ts"
 import type { Entry } from "../../runs/Entries.ts"
 import type { Runs } from "../../runs/Runs.ts"
 import type { Client } from "./Client.ts"
+import type { ClientTerminals } from "./ClientTerminals.ts"
 import { absoluteCall, absoluteUpdate } from "./Paths.ts"
 import type { Peer } from "./Peer.ts"
 import { firstTold, isForBetween, type Projection, type Update } from "./Projection.ts"
@@ -43,11 +44,18 @@ export interface OpenSessionParts {
   readonly client: () => Client
   readonly peer: () => Peer
   readonly projection: Projection
+  readonly terminals: Pick<ClientTerminals, "told">
   /** What the client knows of the journal. */
   readonly cursor: number
   /** Runs work that lives as long as the connection. */
   readonly fork: (work: Effect.Effect<void>) => void
 }
+
+/** The terminals that an update shows. */
+const terminalsIn = (update: SessionUpdate): ReadonlyArray<string> =>
+  update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update"
+    ? (update.content ?? []).flatMap((content) => (content.type === "terminal" ? [content.terminalId] : []))
+    : []
 
 /** Updates that wait for the next turn. */
 const heldLimit = 256
@@ -192,7 +200,9 @@ export class OpenSession {
   #send(update: SessionUpdate): void {
     if (this.isClosed) return
     // A client that is gone is told nothing more; its end is the connection's to notice.
-    this.#parts.peer().tell(this.sessionId, absoluteUpdate(this.#parts.workspace, update))
+    const told = absoluteUpdate(this.#parts.workspace, update)
+    this.#parts.peer().tell(this.sessionId, told)
+    for (const id of terminalsIn(told)) this.#parts.terminals.told(id)
   }
 
   // ------------------------------------------------------------ what the agent asks

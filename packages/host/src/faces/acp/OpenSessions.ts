@@ -3,9 +3,12 @@
  * session is, the runtime knows.
  */
 import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
-import { Effect, FiberSet, type Scope } from "effect"
+import { Deferred, Effect, Exit, FiberSet, type Scope } from "effect"
 import type { Runs } from "../../runs/Runs.ts"
+import type { ClientSides } from "../../tools/ClientSide.ts"
 import { type Client, clientOf } from "./Client.ts"
+import { clientRequests } from "./ClientRequests.ts"
+import type { ClientTerminals } from "./ClientTerminals.ts"
 import { OpenSession } from "./OpenSession.ts"
 import type { Peer } from "./Peer.ts"
 import type { Projection } from "./Projection.ts"
@@ -28,6 +31,7 @@ interface Opened {
 
 export class OpenSessions {
   readonly #runs: Runs
+  readonly #sides: ClientSides
   readonly #fork: (work: Effect.Effect<void>) => void
   readonly #open = new Map<string, Opened>()
   readonly #waiting: Array<Waiting> = []
@@ -35,16 +39,20 @@ export class OpenSessions {
   /** What the client can do; a second `initialize` replaces it (ACP-033). */
   client: Client = clientOf(undefined)
 
-  private constructor(runs: Runs, fork: (work: Effect.Effect<void>) => void) {
+  /** Done when the client reads and says no more. */
+  readonly #gone = Deferred.makeUnsafe<void>()
+
+  private constructor(runs: Runs, sides: ClientSides, fork: (work: Effect.Effect<void>) => void) {
     this.#runs = runs
+    this.#sides = sides
     this.#fork = fork
   }
 
-  static readonly make = (runs: Runs): Effect.Effect<OpenSessions, never, Scope.Scope> =>
+  static readonly make = (runs: Runs, sides: ClientSides): Effect.Effect<OpenSessions, never, Scope.Scope> =>
     Effect.gen(function* () {
       const fibers = yield* FiberSet.make<void>()
       const fork = yield* FiberSet.runtime(fibers)()
-      return new OpenSessions(runs, (work) => void fork(work))
+      return new OpenSessions(runs, sides, (work) => void fork(work))
     })
 
   /** Work that lives as long as the connection. */
@@ -59,6 +67,11 @@ export class OpenSessions {
   get peer(): Peer {
     if (this.#peer === undefined) throw new Error("no client is connected")
     return this.#peer
+  }
+
+  /** The client is gone: what it was asked is lost. Its sessions stay its own, and nothing is done in its place. */
+  left(): void {
+    Deferred.doneUnsafe(this.#gone, Exit.void)
   }
 
   find(sessionId: string): OpenSession | undefined {
@@ -88,23 +101,32 @@ export class OpenSessions {
     sessionId: string,
     known: {
       readonly workspace: string
+      /** The workspace as the client named it. */
+      readonly cwd: string
+      readonly terminals: ClientTerminals
       readonly cursor: number
       readonly projection: Projection
       readonly can: HarnessCapabilities
     }
   ): void {
-    const session = new OpenSession({
+    const { cwd, terminals, workspace } = known
+    const shared = {
       sessionId,
-      workspace: known.workspace,
-      runs: this.#runs,
+      workspace,
+      terminals,
       client: () => this.client,
       peer: () => this.peer,
-      projection: known.projection,
-      cursor: known.cursor,
       fork: this.#fork
+    }
+    const session = new OpenSession({
+      ...shared,
+      runs: this.#runs,
+      projection: known.projection,
+      cursor: known.cursor
     })
     this.find(sessionId)?.close()
     this.#open.set(sessionId, { session, can: known.can })
+    this.#sides.set(sessionId, clientRequests({ ...shared, cwd, gone: this.#gone }))
     this.#waiting.push({ id: requestId, session })
     this.#fork(session.follow)
   }
@@ -118,5 +140,6 @@ export class OpenSessions {
   close(session: OpenSession): void {
     session.close()
     this.#open.delete(session.sessionId)
+    this.#sides.delete(session.sessionId)
   }
 }

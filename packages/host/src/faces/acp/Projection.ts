@@ -17,6 +17,7 @@ import {
 import { chunksOf, fitsMedia, textBlock } from "./Bounds.ts"
 import { type CallChange, type CallField, Calls, type CallView, contentOf, diffCall, toolCall } from "./Calls.ts"
 import type { Client } from "./Client.ts"
+import type { ClientTerminals } from "./ClientTerminals.ts"
 import type { Entry } from "../../runs/Entries.ts"
 import { configOptions, modesOf } from "./Options.ts"
 
@@ -52,6 +53,7 @@ const nothingSpent: Spent = { input: null, output: null, reasoning: null, cacheR
 export class Projection {
   readonly #client: () => Client
   readonly calls: Calls
+  readonly #terminals: Pick<ClientTerminals, "has"> | undefined
   #out: Array<Update> = []
   #response: string | undefined
   readonly #parts = new Map<string, Set<string>>()
@@ -68,10 +70,17 @@ export class Projection {
 
   constructor(
     client: () => Client,
-    known: { readonly options: ReadonlyArray<ConfigOption>; readonly config?: SessionConfig; readonly calls?: Calls }
+    known: {
+      readonly options: ReadonlyArray<ConfigOption>
+      readonly config?: SessionConfig
+      readonly calls?: Calls
+      /** Of the client; without them none is shown. */
+      readonly terminals?: Pick<ClientTerminals, "has">
+    }
   ) {
     this.#client = client
     this.calls = known.calls ?? new Calls()
+    this.#terminals = known.terminals
     this.#options = known.options
     this.#config = known.config
   }
@@ -173,6 +182,10 @@ export class Projection {
     }
     const update = usageUpdate(event)
     if (update !== undefined) this.emit(update)
+  }
+
+  hasTerminal(terminalId: string): boolean {
+    return this.#terminals?.has(terminalId) ?? false
   }
 
   call(payload: EventPayload): void {
@@ -346,8 +359,10 @@ export const rows: { readonly [Type in EventType]: Row<Type> } = {
   "tool-output": ofCall,
   "tool-error": ofCall,
   "tool-location": ofCall,
-  // A terminal of the harness is none that the client could show.
-  "tool-terminal": silent,
+  // A terminal of the harness itself is none that the client could show.
+  "tool-terminal": (projection, event) => {
+    if (projection.hasTerminal(event.terminalId)) projection.call(event)
+  },
   "file-diff": (projection, event, from) => {
     if (event.toolCallId === undefined) projection.emit({ sessionUpdate: "tool_call", ...diffCall(event, from.cursor) })
     else projection.call(event)

@@ -124,6 +124,9 @@ export class Replay {
         }
         this.#call(entry)
         return
+      // The client that had it is gone, or has released it.
+      case "tool-terminal":
+        return
       default:
         this.#call(entry)
     }

@@ -20,6 +20,7 @@ import { harnessOf, type HostSession } from "../../runs/HostRows.ts"
 import type { Offer } from "../../runs/Offers.ts"
 import type { Setup } from "../start/Setup.ts"
 import type { Client } from "./Client.ts"
+import { ClientTerminals } from "./ClientTerminals.ts"
 import type { OpenSession } from "./OpenSession.ts"
 import type { OpenSessions } from "./OpenSessions.ts"
 import { configOptions, modesOf } from "./Options.ts"
@@ -145,11 +146,14 @@ export const makeSetup = (parts: SetupParts) => {
     const meta = yield* told(sessionId)
     const offer = yield* offerOf(host, yield* sessions.find(sessionId), can)
     const cursor = yield* runs.head(sessionId)
+    const terminals = new ClientTerminals()
     open.register(requestId, sessionId, {
       workspace,
+      cwd: params.cwd,
+      terminals,
       cursor,
       can,
-      projection: new Projection(() => open.client, offer)
+      projection: new Projection(() => open.client, { ...offer, terminals })
     })
     return { sessionId, ...choicesOf(offer, can, open.client), ...meta } satisfies NewSessionResponse
   })
@@ -192,8 +196,9 @@ export const makeSetup = (parts: SetupParts) => {
       open.peer.tell(sessionId, absoluteUpdate(workspace, update))
       yield* open.peer.room
     }
-    const projection = new Projection(() => open.client, { ...offer, calls: replay.calls })
-    open.register(requestId, sessionId, { workspace, cursor, can, projection })
+    const terminals = new ClientTerminals()
+    const projection = new Projection(() => open.client, { ...offer, calls: replay.calls, terminals })
+    open.register(requestId, sessionId, { workspace, cwd: params.cwd, terminals, cursor, can, projection })
     return { ...choicesOf(offer, can, open.client), ...meta } satisfies LoadSessionResponse
   })
 
@@ -201,11 +206,14 @@ export const makeSetup = (parts: SetupParts) => {
     const { sessionId } = params
     const { can, meta, offer, workspace } = yield* reopened(params)
     const cursor = yield* runs.head(sessionId)
+    const terminals = new ClientTerminals()
     open.register(requestId, sessionId, {
       workspace,
+      cwd: params.cwd,
+      terminals,
       cursor,
       can,
-      projection: new Projection(() => open.client, offer)
+      projection: new Projection(() => open.client, { ...offer, terminals })
     })
     return { ...choicesOf(offer, can, open.client), ...meta }
   })
