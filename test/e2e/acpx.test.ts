@@ -48,12 +48,25 @@ const texts = (frames: ReadonlyArray<Loose>): string =>
     .join("")
 
 describe("tackroom acp under acpx", () => {
-  it("does its work, asks, and is found and gone on with by the next process", async () => {
+  it("works through its files and terminals, asks, and is gone on with by the next process [ACP-211, ACP-213]", async () => {
     const lab = makeLab()
     const first = await client(lab, ["--approve-all", "exec", "Hello"])
-    const asked = ["session/request_permission", "session/request_permission"]
-    assert.deepStrictEqual(methods(first), ["initialize", "session/new", "session/prompt", ...asked])
-    assert.strictEqual(first.at(-1)?.result.stopReason, "end_turn")
+    assert.deepStrictEqual(methods(first), [
+      "initialize",
+      "session/new",
+      "session/prompt",
+      "fs/read_text_file",
+      "fs/read_text_file",
+      "session/request_permission",
+      "fs/read_text_file",
+      "fs/write_text_file",
+      "session/request_permission",
+      "terminal/create",
+      "terminal/wait_for_exit",
+      "terminal/output",
+      "terminal/release"
+    ])
+    assert.isTrue(first.some(({ result }) => result?.stopReason === "end_turn"))
     assert.isTrue(existsSync(join(lab.workspace, "SUMMARY.md")))
     assert.deepStrictEqual(await lab.emptied(20_000), [])
 

@@ -1,7 +1,6 @@
 /** Rules ACP- of the ACP face. One entry a rule, grouped by section. */
 import type { Requirement } from "./Requirement.ts"
 
-const files = "files and terminals of the client come after everything else (D-45)"
 
 export const acpRules: ReadonlyArray<Requirement> = [
   // 12.1 Connection
@@ -97,9 +96,17 @@ export const acpRules: ReadonlyArray<Requirement> = [
   { id: "ACP-186", title: "a client that is gone leaves no open request" },
   // 12.9 What the client offers, and MCP servers
   { id: "ACP-210", title: "only what the client offers is called" },
-  { id: "ACP-211", title: "file tools work through the client's files", open: files },
-  { id: "ACP-212", title: "an error of the client's files is the tool's", open: files },
-  { id: "ACP-213", title: "the shell works in the client's terminal", open: files },
+  {
+    id: "ACP-211",
+    title: "file tools work through the client's files",
+    remains: "an edit for a client that offers only one of reading and writing, which is made on the disk"
+  },
+  { id: "ACP-212", title: "an error of the client's files is the tool's" },
+  {
+    id: "ACP-213",
+    title: "the shell works in the client's terminal",
+    remains: "a policy that demands a sandbox, which no agent can have yet"
+  },
   { id: "ACP-214", title: "servers of a session are its own and end with it" },
   { id: "ACP-215", title: "malformed servers are refused" },
   { id: "ACP-216", title: "servers of a kind that is not taken are refused" },
