@@ -1,7 +1,6 @@
 /** Rules ACP- of the ACP face. One entry a rule, grouped by section. */
 import type { Requirement } from "./Requirement.ts"
 
-
 export const acpRules: ReadonlyArray<Requirement> = [
   // 12.1 Connection
   { id: "ACP-001", title: "frames end at the newline byte; blank ones are ignored" },

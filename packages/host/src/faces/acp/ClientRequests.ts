@@ -154,17 +154,16 @@ export const clientRequests = (parts: ClientRequestsParts): (() => ClientSide) =
         const controller = new AbortController()
         let id: string | undefined
         let isAbandoned = false
-        const opened = (): Promise<void> =>
-          peer()
-            .asked.request<unknown>("terminal/create", params, { cancellationSignal: controller.signal })
-            .then((answer) => {
-              const { terminalId } = fieldsOf(answer)
-              if (typeof terminalId !== "string" || terminalId === "") return
-              if (isAbandoned) return void tell("terminal/release", { sessionId, terminalId })
-              id = terminalId
-              terminals.opened(id)
-            })
-        const asked = Effect.raceFirst(Effect.tryPromise({ try: opened, catch: problemOf }), isGone)
+        const take = (answer: unknown): void => {
+          const { terminalId } = fieldsOf(answer)
+          if (typeof terminalId !== "string" || terminalId === "") return
+          if (isAbandoned) return void tell("terminal/release", { sessionId, terminalId })
+          id = terminalId
+          terminals.opened(id)
+        }
+        const create = (): Promise<void> =>
+          peer().asked.request<unknown>("terminal/create", params, { cancellationSignal: controller.signal }).then(take)
+        const asked = Effect.raceFirst(Effect.tryPromise({ try: create, catch: problemOf }), isGone)
         return Effect.exit(Effect.interruptible(Effect.andThen(fits(params), asked))).pipe(
           Effect.flatMap((exit) => {
             // An interruption that came together with the answer: the scope gives the terminal back.
