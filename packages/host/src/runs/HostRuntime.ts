@@ -4,7 +4,7 @@
  */
 import { mintId, type RuntimeError } from "@tackroom/protocol"
 import type { EventPayload, HarnessRef, McpEntry, ModelRef } from "@tackroom/protocol/events"
-import type { InteractionRow, OpFailed, RuntimeStore, SessionRow, StoreOp } from "@tackroom/sdk/effect"
+import type { InteractionRow, OpFailed, RuntimeStore, SessionRow, StoreOp, Subscription } from "@tackroom/sdk/effect"
 import type { TurnBudget } from "@tackroom/sdk/adapters"
 import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
 import {
@@ -16,6 +16,7 @@ import {
   Recovery,
   Sessions,
   Store,
+  Subscriptions,
   Turns,
   type TurnFold
 } from "@tackroom/sdk/effect"
@@ -57,6 +58,8 @@ export interface MemberPhase {
 export interface HostRuntime {
   readonly store: RuntimeStore
   readonly journalId: string
+  /** The events of a session behind a cursor, then as they are committed. */
+  readonly subscribe: (sessionId: string, after: number) => Subscription
   /** Creates the sessions of one agent/session call in one transaction, with the host's own rows. */
   readonly createSessions: (
     sessions: ReadonlyArray<{
@@ -178,6 +181,7 @@ export const make = Effect.gen(function* () {
   const hub = yield* Hub
   const recovery = yield* Recovery
   const config = yield* Config
+  const subscriptions = yield* Subscriptions
   const phases = new Map<string, MemberPhase>()
 
   const look = (sessionId: string, at: number): MemberPhase | undefined => {
@@ -208,6 +212,7 @@ export const make = Effect.gen(function* () {
   const runtime: HostRuntime = {
     store,
     journalId,
+    subscribe: (sessionId, after) => subscriptions.open({ sessionId, after, hostInternal: true }),
     createSessions: (made, ops) =>
       Effect.asVoid(
         sessions.createMany(

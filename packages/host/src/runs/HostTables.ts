@@ -7,7 +7,7 @@
  */
 import type { SqliteStoreExtension, SqliteTables } from "@tackroom/sdk/stores/sqlite"
 import type { UsageTotals } from "@tackroom/sdk/effect"
-import type { HostGrant, HostRun, HostSession, PendingRow } from "./HostRows.ts"
+import type { HostGrant, HostRun, HostSession, KeptDefinition, PendingRow } from "./HostRows.ts"
 import { extensionName, type HostOps, type HostQueries } from "./HostStore.ts"
 
 const schema = `
@@ -94,12 +94,20 @@ const json = <A>(text: string): A => JSON.parse(text) as A
 const optionalJson = <A>(text: string | null): A | null => (text === null ? null : json<A>(text))
 const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
 
+/** The definition that was read last: each turn reads its session's, and its instructions or its script may be long. */
+let lastDefinition: { readonly text: string; readonly value: KeptDefinition } | undefined
+
+const definitionOf = (text: string): KeptDefinition => {
+  if (lastDefinition?.text !== text) lastDefinition = { text, value: json(text) }
+  return lastDefinition.value
+}
+
 const sessionOf = (row: SessionColumns): HostSession => ({
   sessionId: row.session_id,
   leadId: row.lead_id,
   agentId: row.agent_id,
   role: row.role,
-  definition: json(row.definition),
+  definition: definitionOf(row.definition),
   model: json(row.model),
   sandbox: json(row.sandbox),
   workspace: row.workspace,

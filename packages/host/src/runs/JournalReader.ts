@@ -8,7 +8,10 @@ import type { EventRow, RuntimeStore } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
 
 /** The payload with every retained artifact put back in its place. */
-export const inflate = Effect.fnUntraced(function* (store: Pick<RuntimeStore, "artifactBytes">, event: EventRow) {
+export const inflate = Effect.fnUntraced(function* (
+  store: Pick<RuntimeStore, "artifactBytes">,
+  event: Pick<EventRow, "payload" | "artifacts">
+) {
   const payload: unknown = structuredClone(event.payload)
   for (const reference of event.artifacts ?? []) {
     const bytes = yield* store.artifactBytes(reference.artifactId, 0, reference.bytes)

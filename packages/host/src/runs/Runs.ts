@@ -322,6 +322,8 @@ export const make = (config: RunsConfig) => {
     remove,
     broken: runtime.broken,
     entries: Entries.read(store),
+    /** The session's entries behind a cursor, as they come; to be closed. */
+    follow: (sessionId: string, after: number) => Entries.feed(store, runtime.subscribe(sessionId, after)),
     /** The counter of a session's committed events, and the wait for its next move. */
     moved: changes.any,
     queued,

@@ -12,10 +12,11 @@ import type {
   RequestPermissionResponse,
   SessionUpdate
 } from "@agentclientprotocol/sdk"
+import type { RuntimeError } from "@tackroom/protocol"
 import { type EventOf, isTerminal, type TerminalEvent } from "@tackroom/protocol/events"
 import { Clock, Deferred, Effect, Exit, Semaphore } from "effect"
 import type { Broken } from "../../runs/HostRuntime.ts"
-import type { Entry } from "../../runs/Entries.ts"
+import type { Entry, EntryFeed } from "../../runs/Entries.ts"
 import type { Runs } from "../../runs/Runs.ts"
 import type { Client } from "./Client.ts"
 import type { ClientTerminals } from "./ClientTerminals.ts"
@@ -40,7 +41,7 @@ type Ask = EventOf<"permission-request"> | EventOf<"question">
 export interface OpenSessionParts {
   readonly sessionId: string
   readonly workspace: string
-  readonly runs: Pick<Runs, "entries" | "moved" | "broken" | "settle">
+  readonly runs: Pick<Runs, "follow" | "broken" | "settle">
   readonly client: () => Client
   readonly peer: () => Peer
   readonly projection: Projection
@@ -67,7 +68,6 @@ export class OpenSession {
   readonly #parts: OpenSessionParts
   /** Held while a turn is being started, so that none of its events is read before it is known whose it is. */
   readonly #lock = Semaphore.makeUnsafe(1)
-  #cursor: number
   #turn: Turn | undefined
   #held: Array<Update> = []
   readonly #passed = new Map<string, number>()
@@ -75,12 +75,12 @@ export class OpenSession {
   readonly #asking = new Map<string, AbortController>()
   /** Nothing is sent before the response that opened the session (ACP-062, ACP-069). */
   readonly #begun = Deferred.makeUnsafe<void>()
+  readonly #over = Deferred.makeUnsafe<void>()
   isClosed = false
 
   constructor(parts: OpenSessionParts) {
     this.sessionId = parts.sessionId
     this.#parts = parts
-    this.#cursor = parts.cursor
   }
 
   get isWorking(): boolean {
@@ -98,28 +98,30 @@ export class OpenSession {
 
   /** Follows the journal until the session is closed. */
   get follow(): Effect.Effect<void> {
-    const { runs } = this.#parts
+    const { cursor, runs } = this.#parts
     return Effect.gen({ self: this }, function* () {
       yield* Deferred.await(this.#begun)
-      while (!this.isClosed) {
-        const seen = runs.moved.version(this.sessionId)
-        const more = yield* this.#lock.withPermits(1)(this.#page)
-        if (!more) yield* runs.moved.since(this.sessionId, seen)
-      }
+      const feed = runs.follow(this.sessionId, cursor)
+      yield* Effect.raceFirst(this.#read(feed), Deferred.await(this.#over)).pipe(Effect.ensuring(feed.close))
     }).pipe(Effect.catch((error) => Effect.logError("The journal of a session could not be read", error._tag)))
   }
 
-  get #page() {
+  #read(feed: EntryFeed): Effect.Effect<void, RuntimeError> {
     return Effect.gen({ self: this }, function* () {
-      const page = yield* this.#parts.runs.entries(this.sessionId, this.#cursor)
-      const { room } = this.#parts.peer()
       const clock = yield* Clock.Clock
-      for (const entry of page.entries) {
-        this.#cursor = entry.cursor
-        this.#take(entry, clock.currentTimeMillisUnsafe())
-        yield* room
+      const { room } = this.#parts.peer()
+      while (true) {
+        const entries = yield* feed.next
+        if (entries.length === 0) return
+        yield* this.#lock.withPermits(1)(
+          Effect.gen({ self: this }, function* () {
+            for (const entry of entries) {
+              this.#take(entry, clock.currentTimeMillisUnsafe())
+              yield* room
+            }
+          })
+        )
       }
-      return this.#cursor < page.head
     })
   }
 
@@ -158,6 +160,7 @@ export class OpenSession {
     this.isClosed = true
     this.#withdrawAll()
     this.begin()
+    Deferred.doneUnsafe(this.#over, Exit.void)
   }
 
   #withdrawAll(): void {
