@@ -1,10 +1,13 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { AskView, SeatView } from "@tackroom/protocol/seat"
 import { spawn } from "node:child_process"
+import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { parse } from "../../src/rig/command/CommandLine.ts"
 import { commandNames, commands } from "../../src/rig/command/Commands.ts"
+import { failureOutput, type Output, perform, type Surroundings } from "../../src/rig/command/Perform.ts"
+import { make as makeClient } from "../../src/rig/command/RigClient.ts"
 import { completions, helpText } from "../../src/rig/command/Help.ts"
 import { problemLine, readPresetText } from "../../src/rig/Presets.ts"
 import { Lab, plainRunner } from "./support/Lab.ts"
@@ -23,6 +26,25 @@ const json = async (...args: ReadonlyArray<string>) => {
   return { code, body: JSON.parse(stdout) as Readonly<Record<string, unknown>> }
 }
 const seat = "dev-a@mill"
+
+/** A command without a process of its own: what it prints, and its exit code. */
+const performed = (args: ReadonlyArray<string>, input: Uint8Array = new Uint8Array()): Promise<Output> => {
+  const parsed = parse(args)
+  if (parsed._tag !== "Run") throw new Error(`no command: ${args.join(" ")}`)
+  const { name } = parsed
+  if (name === "serve" || name === "presetCheck" || name === "completions") throw new Error("it is local")
+  const client = makeClient({ url: lab.service.url, token: lab.service.operatorToken })
+  const around: Surroundings = {
+    readInput: Effect.succeed(input),
+    confirm: undefined,
+    write: () => undefined,
+    note: () => undefined,
+    fileExists: fs.existsSync
+  }
+  return Effect.runPromise(
+    perform(name, parsed, client, around).pipe(Effect.catch((failure) => Effect.succeed(failureOutput(failure))))
+  )
+}
 
 describe("a command line", () => {
   const said = (...argv: ReadonlyArray<string>) => {
@@ -130,10 +152,6 @@ describe("the commands", () => {
   })
 
   it("refuse what they cannot do as it was said, and say why", async () => {
-    const said = async (args: ReadonlyArray<string>, input?: Uint8Array) => {
-      const { code, stderr, stdout } = await runCommand(lab.family, args, input)
-      return [code, (stderr || stdout).split("\n")[0]]
-    }
     const two = path.join(lab.family, "two.yaml")
     fs.writeFileSync(two, "format: 1\n---\nformat: 1\n")
     const cases = [
@@ -146,13 +164,12 @@ describe("the commands", () => {
       [["send", seat, "x", "--from", "a\nb"], 1, /^from does not fit.*in one line \(invalid_field\)$/u],
       [["up", two], 64, `${two}: a rig is one YAML document, and this has more`]
     ] as const
-    const answers = await Promise.all(cases.map(([args]) => said(args)))
-    answers.forEach(([code, line], at) => {
-      const [args, expectedCode, expected] = cases[at] ?? cases[0]
+    for (const [args, expectedCode, expected] of cases) {
+      const { code, lines } = await performed(args)
       assert.strictEqual(code, expectedCode, args.join(" "))
-      if (typeof expected === "string") assert.strictEqual(line, expected)
-      else assert.match(String(line), expected)
-    })
+      if (typeof expected === "string") assert.strictEqual(lines[0], expected)
+      else assert.match(String(lines[0]), expected)
+    }
     for (const target of ["asks", "stream", "rigs/mill/snapshots"]) {
       const reply = await lab.http("GET", `/api/rig/v1/${target}?after=zzz`, { token: lab.service.operatorToken })
       assert.deepInclude(reply.body, { code: "invalid_field", path: "after" }, target)
@@ -177,9 +194,9 @@ describe("the commands", () => {
 
   it("send no text that is not UTF-8, and say where it stops being that [RIG-T1]", async () => {
     const input = Buffer.concat([Buffer.from("grüße "), Buffer.from([0xe2, 0x82, 0x41])])
-    const { code, stderr } = await runCommand(lab.family, ["send", seat, "-"], input)
+    const { code, lines } = await performed(["send", seat, "-"], input)
     assert.deepStrictEqual(
-      [code, stderr.split("\n")[0]],
+      [code, lines[0]],
       [1, "the text cannot be pasted at byte 10: it is not UTF-8 (invalid_text)"]
     )
   })
@@ -199,9 +216,9 @@ describe("the commands", () => {
         ]
       }
     })
-    const { stdout } = await rig("ask", "show", String(asked.body["askId"]))
-    for (const line of stdout.split("\n")) assert.isAtMost(line.length, 450)
-    assert.include(stdout, `tool call      ${"x".repeat(200)}\u2026 (${"x".repeat(200)}\u2026)`)
+    const { lines } = await performed(["ask", "show", String(asked.body["askId"])])
+    for (const line of lines) assert.isAtMost(line.length, 450)
+    assert.include(lines, `tool call      ${"x".repeat(200)}\u2026 (${"x".repeat(200)}\u2026)`)
   })
 
   it("check a preset without a service", async () => {
@@ -228,5 +245,7 @@ describe("the commands", () => {
     const back = await rig("restore", "mill")
     assert.deepStrictEqual([back.code, back.stdout], [0, `${seat}: resumed\n`])
     assert.strictEqual((await rig("seat", "stop", seat)).code, 0)
+    const { lines } = await performed(["send", seat, "hello"])
+    assert.strictEqual(lines.at(-1), `next: tackroom rig seat launch ${seat}`)
   })
 })

@@ -547,7 +547,8 @@ export const failureOutput = (failure: Failure): Output => {
       lines: [failure.message]
     }
   }
-  const next = nextCommand[failure.code]
+  const seat = "seat" in failure ? failure.seat : undefined
+  const next = nextCommand[failure.code]?.replace(/\bSEAT\b/u, () => seat ?? "SEAT")
   const problems = "problems" in failure ? (failure.problems ?? []) : []
   return {
     code: faults.has(failure.code) ? exitCodes.fault : exitCodes.refused,

@@ -56,7 +56,7 @@ export const startService = (
 export const runCommand = (
   family: string,
   args: ReadonlyArray<string>,
-  input: string | Uint8Array = ""
+  input = ""
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> =>
   new Promise((resolve) => {
     const child = spawn(process.execPath, [rigCommand, ...args], {
