@@ -9,7 +9,12 @@ import { defineConfig, type UserConfig } from "tsdown"
 const require = createRequire(import.meta.url)
 
 /** Built-in modules which a start does without: they are loaded by the first call of one of their functions. */
-const calledLater: ReadonlySet<string> = new Set(["node:child_process", "node:crypto", "node:fs/promises"])
+const calledLater: ReadonlySet<string> = new Set([
+  "node:child_process",
+  "node:crypto",
+  "node:dns/promises",
+  "node:fs/promises"
+])
 
 const prefix = "\0called-later:"
 

@@ -35,12 +35,14 @@ import * as Agents from "./catalog/Agents.ts"
 import * as Catalog from "./catalog/Catalog.ts"
 import * as Providers from "./catalog/Providers.ts"
 import { harnessFactory, hasHarness, isNative, takesMcp } from "./harnesses/Harnesses.ts"
+import * as HostServers from "./mcp/HostServers.ts"
 import * as SessionServers from "./mcp/SessionServers.ts"
 import * as Handlers from "./methods/Handlers.ts"
 import { Models, warm } from "./models/Models.ts"
 import { executeTool, streamModel } from "./native/Adapters.ts"
 import { clientTools } from "./native/ClientTools.ts"
 import { native, nativeCapabilities } from "./native/NativeHarness.ts"
+import type { SessionTool } from "./native/SessionSetup.ts"
 import * as ClientServers from "./runs/ClientServers.ts"
 import * as Changes from "./runs/Changes.ts"
 import { harnessOf, type HostSession, type KeptDefinition } from "./runs/HostRows.ts"
@@ -56,7 +58,7 @@ import * as Sessions from "./runs/Sessions.ts"
 import type { Configuration } from "./state/Configuration.ts"
 import * as StateDirectory from "./state/StateDirectory.ts"
 import { ClientSides } from "./tools/ClientSide.ts"
-import { bindingText, makeTools, type Tool, type ToolsService } from "./tools/Tools.ts"
+import { bindingText, makeTools, type ToolsService } from "./tools/Tools.ts"
 import { ToolRunner } from "./tools/ToolRunner.ts"
 
 export interface HostOptions {
@@ -135,7 +137,6 @@ const refuseLater = (config: HostConfig): StartupFailed | undefined => {
   const later = (at: string, what: string) =>
     new StartupFailed({ reason: "bad_config", path: at, detail: `${at}: ${what} is not available in this version` })
   if (config.storage?.type === "postgres") return later("storage", "PostgreSQL")
-  if ((config.servers ?? []).length > 0) return later("servers", "an MCP server")
   if (config.sandbox !== undefined && config.sandbox !== "none") return later("sandbox", `the wall ${config.sandbox}`)
   return undefined
 }
@@ -173,17 +174,6 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       }
     })
     const tools = makeTools({ shellSecondsMax: limits.shellTimeoutSMax })
-    const agents = yield* Agents.make({
-      catalog,
-      configured: config.agents ?? [],
-      hasTool: (name) => tools.find(name)?.source === "native",
-      hasHarness: (ref) => hasHarness(ref, configured),
-      hasSearch: config.web?.searchUrl !== undefined
-    }).pipe(Effect.catchTag("StorageFailed", catalogFailed(state.path)))
-    const providers = yield* Providers.make(catalog, config.providers ?? []).pipe(
-      Effect.catchTag("StorageFailed", catalogFailed(state.path))
-    )
-
     const store = createSqliteRuntimeStore({ root: state.path, extensions: [hostTables] })
     yield* Effect.acquireRelease(store.open, () => store.close).pipe(
       Effect.mapError((cause) => storageFailed(state.path, cause))
@@ -197,6 +187,34 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     })
     yield* Effect.acquireRelease(Effect.succeed(owner), () => owner.dispose)
     if (options.lock) yield* reap(store, owner).pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
+    // What the runtime keeps out of its events is kept out of what the agent remembers, and of receipts (RUN-174).
+    let secrets: KnownSecrets | undefined
+    const mcp = {
+      owner,
+      version: options.version,
+      withheld: namedVariables(config),
+      redact: (text: string) => secrets?.text(text) ?? text
+    }
+    const isAliasTaken = (alias: string) => tools.findAlias(alias) !== undefined
+    const hostServers = yield* HostServers.make({ ...mcp, catalog, key: state.key, isAliasTaken })
+    yield* hostServers.configure(config.servers ?? [])
+    const servers = yield* SessionServers.make({
+      ...mcp,
+      isAliasTaken: (alias) => isAliasTaken(alias) || hostServers.findAlias(alias) !== undefined,
+      isNameTaken: hostServers.has
+    })
+    const agents = yield* Agents.make({
+      catalog,
+      configured: config.agents ?? [],
+      hasTool: (name) => tools.find(name)?.source === "native" || hostServers.isPresent(name),
+      hadTool: (name) => hostServers.find(name) !== undefined,
+      hasHarness: (ref) => hasHarness(ref, configured),
+      hasSearch: config.web?.searchUrl !== undefined
+    }).pipe(Effect.catchTag("StorageFailed", catalogFailed(state.path)))
+    const providers = yield* Providers.make(catalog, config.providers ?? []).pipe(
+      Effect.catchTag("StorageFailed", catalogFailed(state.path))
+    )
+
     const runner = yield* ToolRunner.make({
       command: config.runner ?? options.runner.command,
       args: config.runner === undefined ? options.runner.args : ["tool-runner"],
@@ -213,21 +231,11 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
 
     // The runtime asks the sessions, which are made on the runtime: the loop is closed here, once.
     let sessions: Sessions.Sessions | undefined
-    // What the runtime keeps out of its events is kept out of what the agent remembers, and of receipts (RUN-174).
-    let secrets: KnownSecrets | undefined
     const redact = <A>(value: A): A => secrets?.value(value) ?? value
     const known = Effect.suspend(() =>
       sessions === undefined ? Effect.die(new Error("the host's sessions are not open yet")) : Effect.succeed(sessions)
     )
     const models = yield* Effect.map(Layer.build(Models.layer), (context) => Context.get(context, Models))
-    const servers = yield* SessionServers.make({
-      owner,
-      version: options.version,
-      withheld: namedVariables(config),
-      redact: (text) => secrets?.text(text) ?? text,
-      isAliasTaken: (alias) => tools.findAlias(alias) !== undefined,
-      isNameTaken: () => false
-    })
     const clientSides = new ClientSides()
     const harness = native({
       store,
@@ -235,11 +243,11 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       streamModel: streamModel(models.stream, providers, (id) =>
         Effect.flatMap(known, (sessions) => sessions.find(id))
       ),
-      execute: executeTool(
-        runner,
+      execute: executeTool(runner, [
         servers,
+        hostServers,
         clientTools({ sides: clientSides, stateDir: state.path, shellSecondsMax: limits.shellTimeoutSMax })
-      ),
+      ]),
       servers,
       redact
     })
@@ -280,6 +288,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     secrets = Context.get(services, Secrets).known
     secrets.follow((name, value) => options.onSecret?.({ name, value }))
     providers.onSecret(({ name, value }) => secrets?.add(name, value))
+    hostServers.onSecret(({ name, value }) => secrets?.add(name, value))
     const runtime = yield* Effect.provide(HostRuntime.make, services).pipe(
       Effect.mapError((cause) => storageFailed(state.path, cause))
     )
@@ -293,8 +302,8 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       providers,
       hostId: state.hostId,
       stateDir: state.path,
-      toolsOf: toolsOf(tools),
-      bindingOf: bindingOf(tools),
+      toolsOf: toolsOf((name) => tools.find(name) ?? hostServers.find(name)),
+      bindingOf: (name) => bindingOf(tools)(name) ?? hostServers.find(name)?.boundTo,
       servers,
       loadScenario: (provider, file) =>
         loadScenario(file, "provider").pipe(
@@ -314,7 +323,8 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       aliases: (session) => {
         const brought = servers.tools(session.sessionId)
         return (alias) =>
-          (tools.findAlias(alias) ?? brought.find((tool) => tool.alias === alias))?.qualifiedName ?? alias
+          (tools.findAlias(alias) ?? hostServers.findAlias(alias) ?? brought.find((tool) => tool.alias === alias))
+            ?.qualifiedName ?? alias
       },
       maxEvents: limits.maxEventsMax
     })
@@ -331,6 +341,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       warnings: [...warnings, sandboxWarning, ...(config.telemetry == null ? [] : [telemetryWarning])],
       agents,
       providers,
+      servers: hostServers,
       sessions: made,
       runs,
       counters: options.counters
@@ -399,9 +410,9 @@ const internalTools = (member: KeptDefinition["member"]): ReadonlyArray<string> 
 
 /** The selected tools and the internal ones of the agent's flags, and no others (AGT-030). */
 const toolsOf =
-  (tools: ToolsService) =>
-  (member: KeptDefinition["member"]): ReadonlyArray<Tool> =>
-    [...member.tools, ...internalTools(member)].flatMap((name) => tools.find(name) ?? [])
+  (find: (qualifiedName: string) => SessionTool | undefined) =>
+  (member: KeptDefinition["member"]): ReadonlyArray<SessionTool> =>
+    [...member.tools, ...internalTools(member)].flatMap((name) => find(name) ?? [])
 
 const bindingOf =
   (tools: ToolsService) =>

@@ -3,7 +3,6 @@ import type { Requirement } from "./Requirement.ts"
 
 const postgres = "PostgreSQL comes with the HTTP service"
 const keychain = "comes with the keychain"
-const mcp = "comes with MCP servers of the host"
 const callbacks = "comes with application callbacks"
 const teams = "comes with teams"
 
@@ -52,7 +51,7 @@ export const runRules: ReadonlyArray<Requirement> = [
   {
     id: "RUN-040",
     title: "only two methods may take longer than five seconds",
-    open: "mcp/register and walls, which may take long, come with their issues; no other request waits for a child"
+    remains: "what a wall adds to agent/session comes with the OS sandbox"
   },
   // 5 Errors
   { id: "RUN-060", title: "every error has a code and kind of the table" },
@@ -142,24 +141,12 @@ export const runRules: ReadonlyArray<Requirement> = [
   { id: "RUN-230", title: "removing a connection keeps its provider" },
   { id: "RUN-231", title: "providers are permanent and bounded" },
   // 10 MCP servers
-  {
-    id: "RUN-250",
-    title: "registration starts the server or keeps nothing",
-    remains: "servers of sessions start so; the call that registers comes with MCP servers of the host"
-  },
-  { id: "RUN-251", title: "a registration is fixed per name", open: mcp },
-  { id: "RUN-252", title: "remote servers are on loopback, redirects included", open: mcp },
-  {
-    id: "RUN-253",
-    title: "servers and tools are bounded and named",
-    remains: "selection and the bound over all servers come with MCP servers of the host"
-  },
-  {
-    id: "RUN-254",
-    title: "an MCP tool is external unless the app says otherwise",
-    remains: "categories that the app gives come with MCP servers of the host"
-  },
-  { id: "RUN-255", title: "registrations are durable without secret values", open: mcp },
+  { id: "RUN-250", title: "registration starts the server or keeps nothing" },
+  { id: "RUN-251", title: "a registration is fixed per name" },
+  { id: "RUN-252", title: "remote servers are on loopback, redirects included" },
+  { id: "RUN-253", title: "servers and tools are bounded and named" },
+  { id: "RUN-254", title: "an MCP tool is external unless the app says otherwise" },
+  { id: "RUN-255", title: "registrations are durable without secret values" },
   { id: "RUN-256", title: "changed tools are noticed, new ones not smuggled in" },
   { id: "RUN-257", title: "a server is a group, restarted within limits" },
   { id: "RUN-258", title: "a lost call has an unknown outcome" },

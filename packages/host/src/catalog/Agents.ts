@@ -49,6 +49,8 @@ export interface AgentsConfig {
   readonly configured: ReadonlyArray<AgentDefinition>
   /** True for a qualified name that the tool registry knows (RUN-322). */
   readonly hasTool: (qualifiedName: string) => boolean
+  /** True for a tool that is not there now but was, which is enough for the configuration (RUN-331). */
+  readonly hadTool: (qualifiedName: string) => boolean
   readonly hasHarness: (ref: HarnessRef) => boolean
   /** web.search has an endpoint (RUN-329). */
   readonly hasSearch: boolean
@@ -74,7 +76,10 @@ export const make = (config: AgentsConfig): Effect.Effect<Agents, StartupFailed 
     }
     const profileCount = () => leads.size + workers.size
 
-    const check = (definition: FullAgentDefinition): RegisterFailure | undefined => {
+    const check = (
+      definition: FullAgentDefinition,
+      hasTool: (qualifiedName: string) => boolean
+    ): RegisterFailure | undefined => {
       const feature = missingFeature(definition)
       if (feature !== undefined) return new Unsupported({ feature })
       const [repeated] = repeatedIds(definition)
@@ -90,7 +95,7 @@ export const make = (config: AgentsConfig): Effect.Effect<Agents, StartupFailed 
       }
       const unknown = [definition, ...definition.subagents]
         .flatMap((member) => member.tools)
-        .find((tool) => !config.hasTool(tool))
+        .find((tool) => !hasTool(tool))
       return unknown === undefined ? undefined : new NotFound({ what: "tool", id: unknown })
     }
 
@@ -118,7 +123,7 @@ export const make = (config: AgentsConfig): Effect.Effect<Agents, StartupFailed 
       const known = duplicateOf(definition)
       if (known instanceof Conflict) return yield* known
       if (known !== undefined) return known
-      const refusal = check(definition)
+      const refusal = check(definition, config.hasTool)
       if (refusal !== undefined) return yield* refusal
       yield* config.catalog.putAgent(definition)
       publish(definition)
@@ -134,7 +139,7 @@ export const make = (config: AgentsConfig): Effect.Effect<Agents, StartupFailed 
         return yield* new StartupFailed({ reason: "agent_conflict", path: `agents[${index}]`, detail: known.message })
       }
       if (known !== undefined) continue
-      const refusal = check(definition)
+      const refusal = check(definition, (tool) => config.hasTool(tool) || config.hadTool(tool))
       if (refusal !== undefined) {
         return yield* new StartupFailed({ reason: "bad_config", path: `agents[${index}]`, detail: refusal.message })
       }

@@ -10,15 +10,24 @@
  */
 import type * as Mcp from "@modelcontextprotocol/client"
 import type { McpServer } from "@tackroom/sdk/adapters"
-import { type ProcessOwnerService, StdinClosed } from "@tackroom/sdk/process"
+import { type ChildExit, type ProcessOwnerService, StdinClosed } from "@tackroom/sdk/process"
 import { Data, Deferred, Effect, Exit, FiberSet, type Schema, type Scope } from "effect"
 import type { Answer } from "./CallResult.ts"
 import { childTransport, type RunPromise } from "./ChildTransport.ts"
 import { httpTransport } from "./HttpTransport.ts"
+import type { Reach } from "./Reach.ts"
 import { type ListedTool, mostTools } from "./ServerTools.ts"
 
+/** How a connection came to its end. */
+export interface Ended {
+  readonly message: string
+  readonly exitCode?: number
+  /** The last that the server's process wrote to stderr. */
+  readonly stderrTail?: string
+}
+
 /** The server could not be started or reached, did not shake hands, or does not say what tools it has. */
-export class NotConnected extends Data.TaggedError("NotConnected")<{ readonly message: string }> {}
+export class NotConnected extends Data.TaggedError("NotConnected")<Ended> {}
 
 /** The server, or the way to it, answered that the call failed. */
 export class CallFailed extends Data.TaggedError("CallFailed")<{ readonly message: string }> {}
@@ -38,8 +47,10 @@ export interface ConnectionParts {
 }
 
 export interface ConnectionPlace {
-  readonly directory: string
-  readonly sessionId: string
+  /** Where a process is started; default: where the host was. */
+  readonly directory?: string
+  readonly sessionId?: string
+  readonly mayReach: Reach
   /** Told whenever the server says that its tools changed. */
   readonly onToolsChanged: () => void
 }
@@ -51,7 +62,7 @@ export interface Connection {
   /** Interruption tells the server that the call is cancelled, and waits for nothing. */
   readonly call: (name: string, args: Schema.JsonObject) => Effect.Effect<Answer, CallFailed | CallLost>
   /** Completes when the connection is over, with why. */
-  readonly over: Effect.Effect<string>
+  readonly over: Effect.Effect<Ended>
   readonly isOver: () => boolean
 }
 
@@ -74,16 +85,20 @@ const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.me
 
 const lastLine = (text: string): string | undefined => text.trimEnd().split("\n").at(-1)?.trim().slice(0, 500)
 
-const ended = (exit: { readonly code: number | null; readonly signal: string | null; readonly stderrTail: string }) => {
-  const how = exit.signal ?? `exit code ${exit.code}`
-  const said = lastLine(exit.stderrTail)
-  return said === undefined || said === "" ? `it ended (${how})` : `it ended (${how}): ${said}`
+const endedBy = ({ code, signal, stderrTail }: ChildExit): Ended => {
+  const how = signal ?? `exit code ${code}`
+  const said = lastLine(stderrTail)
+  return {
+    message: said === undefined || said === "" ? `it ended (${how})` : `it ended (${how}): ${said}`,
+    ...(code === null ? {} : { exitCode: code }),
+    ...(stderrTail === "" ? {} : { stderrTail })
+  }
 }
 
 /** A transport that is on, and the word for why it is over. */
 interface Link {
   readonly transport: Mcp.Transport
-  readonly over: Deferred.Deferred<string>
+  readonly over: Deferred.Deferred<Ended>
 }
 
 const childLink = Effect.fnUntraced(function* (
@@ -96,8 +111,8 @@ const childLink = Effect.fnUntraced(function* (
       role: "mcp",
       command: server.command,
       args: server.args,
-      cwd: place.directory,
-      sessionId: place.sessionId,
+      ...(place.directory === undefined ? {} : { cwd: place.directory }),
+      ...(place.sessionId === undefined ? {} : { sessionId: place.sessionId }),
       env: { list: "tool", variables: server.env, never: parts.withheld },
       redact: parts.redact
     })
@@ -108,16 +123,16 @@ const childLink = Effect.fnUntraced(function* (
     Scope.Scope
   >
   const { read, transport } = childTransport(child, run)
-  const over = Deferred.makeUnsafe<string>()
-  const end = (why: string): void => {
+  const over = Deferred.makeUnsafe<Ended>()
+  const end = (why: Ended): void => {
     if (Deferred.doneUnsafe(over, Exit.succeed(why))) void transport.close()
   }
   yield* Effect.forkScoped(
     Effect.gen(function* () {
       const broken = yield* read
-      if (broken !== undefined) return end(broken)
+      if (broken !== undefined) return end({ message: broken })
       const exit = yield* Effect.timeoutOption(child.exit, exitWaitMs)
-      end(exit._tag === "Some" ? ended(exit.value) : "it closed its output")
+      end(exit._tag === "Some" ? endedBy(exit.value) : { message: "it closed its output" })
     })
   )
   // What holds the pipe open may outlive the server.
@@ -125,20 +140,21 @@ const childLink = Effect.fnUntraced(function* (
     Effect.flatMap(child.exit, (exit) =>
       Effect.andThen(
         Effect.sleep(lastWordsMs),
-        Effect.sync(() => end(ended(exit)))
+        Effect.sync(() => end(endedBy(exit)))
       )
     )
   )
-  yield* Effect.addFinalizer(() => Effect.sync(() => end("it was stopped")))
+  yield* Effect.addFinalizer(() => Effect.sync(() => end({ message: "it was stopped" })))
   return { transport, over }
 })
 
 const httpLink = Effect.fnUntraced(function* (
   sdk: typeof Mcp,
-  server: Extract<McpServer, { readonly transport: "remote" }>
+  server: Extract<McpServer, { readonly transport: "remote" }>,
+  mayReach: Reach
 ): Effect.fn.Return<Link, NotConnected, Scope.Scope> {
-  const { endSession, transport } = httpTransport(sdk, server)
-  const over = Deferred.makeUnsafe<string>()
+  const { endSession, transport } = httpTransport(sdk, server, mayReach)
+  const over = Deferred.makeUnsafe<Ended>()
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() =>
       Deferred.isDoneUnsafe(over)
@@ -156,31 +172,35 @@ export const connect = Effect.fnUntraced(function* (
   place: ConnectionPlace
 ): Effect.fn.Return<Connection, NotConnected, Scope.Scope> {
   const sdk = yield* loadSdk
-  const link = yield* server.transport === "stdio" ? childLink(server, parts, place) : httpLink(sdk, server)
+  const link = yield* server.transport === "stdio"
+    ? childLink(server, parts, place)
+    : httpLink(sdk, server, place.mayReach)
   // No capability is offered: a server can ask this client for nothing.
   const client = new sdk.Client({ name: "tackroom", version: parts.version }, { capabilities: {} })
-  client.onclose = () => void Deferred.doneUnsafe(link.over, Exit.succeed("the connection was lost"))
+  client.onclose = () => void Deferred.doneUnsafe(link.over, Exit.succeed({ message: "the connection was lost" }))
   client.setNotificationHandler("notifications/tools/list_changed", place.onToolsChanged)
 
   const brief = (text: string): string => parts.redact(text).slice(0, messageChars)
 
+  const told = (ended: Ended): Ended => ({ ...ended, message: brief(ended.message) })
+
   /** Why a request failed. That the connection closed, or a pipe, says less than how the server ended. */
-  const reasonOf = (cause: unknown): Effect.Effect<string> =>
+  const reasonOf = (cause: unknown): Effect.Effect<Ended> =>
     Effect.map(
       cause instanceof StdinClosed ||
         (cause instanceof sdk.SdkError && cause.code === sdk.SdkErrorCode.ConnectionClosed)
         ? Effect.timeoutOrElse(Deferred.await(link.over), {
             duration: exitWaitMs,
-            orElse: () => Effect.succeed(messageOf(cause))
+            orElse: () => Effect.succeed({ message: messageOf(cause) })
           })
-        : Effect.succeed(messageOf(cause)),
-      brief
+        : Effect.succeed({ message: messageOf(cause) }),
+      told
     )
 
   const ask = <A>(request: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, NotConnected> =>
     Effect.tryPromise({ try: request, catch: (cause) => ({ cause }) }).pipe(
       Effect.catch(({ cause }) =>
-        Effect.flatMap(reasonOf(cause), (message) => Effect.fail(new NotConnected({ message })))
+        Effect.flatMap(reasonOf(cause), (ended) => Effect.fail(new NotConnected({ ...ended })))
       )
     )
 
@@ -205,7 +225,7 @@ export const connect = Effect.fnUntraced(function* (
 
   /** An answer that says "no" is known; whatever else happens after a request was sent is not. */
   const failureOf = (cause: unknown): Effect.Effect<CallFailed | CallLost> =>
-    Effect.map(reasonOf(cause), (message) => {
+    Effect.map(reasonOf(cause), ({ message }) => {
       if (cause instanceof sdk.ProtocolError) return new CallFailed({ message })
       if (cause instanceof sdk.SdkHttpError && cause.status >= 400 && cause.status < 500) {
         // The server forgot this session, as one that was started anew.
@@ -236,7 +256,7 @@ export const connect = Effect.fnUntraced(function* (
         Effect.catch(({ cause }) => Effect.flatMap(failureOf(cause), (error) => Effect.fail(error))),
         Effect.map((answer): Answer => answer)
       ),
-    over: Effect.map(Deferred.await(link.over), brief),
+    over: Effect.map(Deferred.await(link.over), told),
     isOver: () => Deferred.isDoneUnsafe(link.over)
   }
 })

@@ -1,17 +1,13 @@
 /**
  * The way to an MCP server over HTTP: guards where a request goes and how much comes back.
  *
- * Invariants: every address, each one a redirect names included, is https or on this machine (ACP-215); that a redirect
- * leaves neither the origin nor the method is the SDK's care, so the headers given for a server go nowhere else. An
- * answer is bounded: its whole when it is JSON, one event of it when it is a stream.
+ * Invariants: every address, each one a redirect names included, is one that the server may have; that a redirect leaves
+ * neither the origin nor the method is the SDK's care, so the headers given for a server go nowhere else. An answer is
+ * bounded: its whole when it is JSON, one event of it when it is a stream.
  */
 import type { FetchLike } from "@modelcontextprotocol/client"
-import { isLoopback } from "../models/Endpoint.ts"
 import { largestLine } from "./ChildTransport.ts"
-
-/** True for an address that a session's server may have. */
-export const mayReach = (url: URL): boolean =>
-  url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname))
+import type { Reach } from "./Reach.ts"
 
 const errorBytes = 65_536
 const lineFeed = 0x0a
@@ -41,18 +37,15 @@ const bounded = (limit: number, isStream: boolean) => {
 
 /** Makes the fetch that the SDK's transport is given. */
 export const guardedFetch =
-  (fetch: FetchLike): FetchLike =>
-  (url, init) => {
-    if (!mayReach(new URL(url))) {
-      return Promise.reject(new Error("an MCP server is reached over https, or on this machine"))
-    }
-    return fetch(url, init).then((response) => {
-      const isStream = response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true
-      const body = response.body?.pipeThrough(bounded(response.ok ? largestLine : errorBytes, isStream)) ?? null
-      return new Response(body, {
-        status: response.status,
-        statusText: response.statusText,
-        headers: response.headers
-      })
+  (fetch: FetchLike, mayReach: Reach): FetchLike =>
+  (url, init) =>
+    Promise.resolve(mayReach(new URL(url))).then((may) => {
+      if (!may) throw new Error("no MCP server may be at this address")
+      return fetch(url, init).then(guarded)
     })
-  }
+
+const guarded = (response: Response): Response => {
+  const isStream = response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true
+  const body = response.body?.pipeThrough(bounded(response.ok ? largestLine : errorBytes, isStream)) ?? null
+  return new Response(body, { status: response.status, statusText: response.statusText, headers: response.headers })
+}

@@ -4,6 +4,7 @@
  */
 import type * as Mcp from "@modelcontextprotocol/client"
 import { guardedFetch } from "./GuardedFetch.ts"
+import type { Reach } from "./Reach.ts"
 
 export interface HttpServer {
   readonly url: string
@@ -20,10 +21,11 @@ const cancelledIdOf = (message: Mcp.JSONRPCMessage): unknown =>
 /** Makes the transport, and what ends the server's session, if it keeps one. */
 export const httpTransport = (
   sdk: typeof Mcp,
-  server: HttpServer
+  server: HttpServer,
+  mayReach: Reach
 ): { readonly transport: Mcp.Transport; readonly endSession: () => Promise<void> } => {
   const inner = new sdk.StreamableHTTPClientTransport(new URL(server.url), {
-    fetch: guardedFetch(fetch),
+    fetch: guardedFetch(fetch, mayReach),
     requestInit: { headers: server.headers }
   })
   const waiting = new Set<unknown>()

@@ -5,7 +5,7 @@
  * It does not own the connection itself (`Connection.ts`) nor whose server it is.
  *
  * Invariants: the tools that the first listing had are all there will ever be, so that a server cannot hand an agent more
- * later; one that is gone is not run, one that changed is bound otherwise (RUN-256). A call goes to a server that is up, or
+ * later, unless agents choose tools by name; one that is gone is not run, one that changed is bound otherwise (RUN-256). A call goes to a server that is up, or
  * it is not dispatched (RUN-257). What a start does is the server's, not the caller's: a caller that gives up stops no start.
  */
 import { Clock, Deferred, Effect, Exit, Latch, Queue, Scope, type Schema } from "effect"
@@ -30,7 +30,13 @@ export interface ServerOptions {
     listed: ReadonlyArray<ListedTool>,
     before: (qualifiedName: string) => string | undefined
   ) => Listing
+  /** Tools that the server had at an earlier time. Then it is started by the first call, unless `start` is asked for. */
+  readonly known?: ReadonlyArray<ServerTool>
+  /** Tools that the first listing did not have are taken too, for those who ask for them by name. */
+  readonly takesNew?: boolean
   readonly tell: (state: ServerState) => Effect.Effect<void>
+  /** Told of every listing that was read. */
+  readonly listed?: (version: string, tools: ReadonlyArray<ServerTool>) => Effect.Effect<void>
   readonly leftOut: (left: Listing["leftOut"]) => Effect.Effect<void>
 }
 
@@ -44,10 +50,14 @@ export interface ServerCall {
 }
 
 export interface Server {
+  /** Starts the server unless it is up or about to be, and waits for it. */
+  readonly start: Effect.Effect<void, NotConnected>
+  /** What the server says it is, since it was up. */
+  readonly version: () => string
   /** The tools as they are now; none before the server was ready. */
   readonly tools: () => ReadonlyArray<SessionTool>
-  /** The binding as it is now, undefined for a tool that there is not. */
-  readonly bindingOf: (qualifiedName: string) => string | undefined
+  readonly find: (qualifiedName: string) => SessionTool | undefined
+  /** Its binding is not what it was at first. */
   readonly bindingChanged: (qualifiedName: string) => boolean
   readonly call: (call: ServerCall) => Effect.Effect<ToolOutput, ToolProblem>
 }
@@ -67,23 +77,28 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
   // Closed from the word that the tools changed until they were read again.
   const isListed = yield* Latch.make(true)
   const first = new Map<string, { readonly alias: string; readonly boundTo: string }>()
-  let current = new Map<string, ServerTool>()
-  let wasReady = false
+  let current = new Map((options.known ?? []).map((one) => [one.tool.qualifiedName, one]))
+  for (const { tool } of current.values()) first.set(tool.qualifiedName, tool)
+  let wasReady = options.known !== undefined
   let connection: Connection | undefined
   let flight: Deferred.Deferred<Connection, NotConnected> | undefined
+  let version = ""
   let restarts: ReadonlyArray<number> = []
 
   const list = Effect.fnUntraced(function* (from: Connection) {
     const listed = yield* from.listTools
     const { leftOut, tools } = options.read(from.version, listed, (name) => first.get(name)?.alias)
-    if (!wasReady) {
-      wasReady = true
-      for (const { tool } of tools) first.set(tool.qualifiedName, tool)
-      if (leftOut.length > 0) yield* options.leftOut(leftOut)
+    for (const { tool } of tools) {
+      if (!wasReady || (options.takesNew === true && !first.has(tool.qualifiedName)))
+        first.set(tool.qualifiedName, tool)
     }
+    if (!wasReady && leftOut.length > 0) yield* options.leftOut(leftOut)
+    wasReady = true
     current = new Map(
       tools.flatMap((one) => (first.has(one.tool.qualifiedName) ? [[one.tool.qualifiedName, one] as const] : []))
     )
+    version = from.version
+    if (options.listed !== undefined) yield* options.listed(version, [...current.values()])
   })
 
   /** Watches a connection to its end. */
@@ -91,7 +106,7 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
     const why = yield* opened.over
     if (connection === opened) {
       connection = undefined
-      yield* options.tell({ status: "failed", error: why })
+      yield* options.tell({ status: "failed", error: why.message })
     }
     // Not here: closing the scope interrupts whatever was forked in it.
     yield* Effect.forkIn(Scope.close(its, Exit.void), scope)
@@ -105,7 +120,7 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
         Queue.offerUnsafe(changes, undefined)
       })
       yield* list(opened)
-      if (opened.isOver()) return yield* new NotConnected({ message: yield* opened.over })
+      if (opened.isOver()) return yield* new NotConnected({ ...(yield* opened.over) })
       connection = opened
       yield* options.tell({ status: "ready" })
       yield* Effect.forkIn(watch(opened, its), scope)
@@ -188,12 +203,18 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
     )
   )
 
-  yield* start()
+  if (options.known === undefined) yield* start()
   yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(changes), () => listAgain)))
 
   return {
+    start: Effect.suspend(() =>
+      connection !== undefined && !connection.isOver()
+        ? Effect.void
+        : Effect.flatMap(start(), (starting) => Effect.asVoid(Deferred.await(starting)))
+    ),
+    version: () => version,
     tools: () => [...current.values()].map(({ tool }) => tool),
-    bindingOf: (qualifiedName) => current.get(qualifiedName)?.tool.boundTo,
+    find: (qualifiedName) => current.get(qualifiedName)?.tool,
     bindingChanged: (qualifiedName) => {
       const known = first.get(qualifiedName)
       return known !== undefined && known.boundTo !== current.get(qualifiedName)?.tool.boundTo

@@ -36,8 +36,8 @@ export interface Provider {
   readonly name: string
   /** What the server says it is; a part of the binding. */
   readonly version: string
-  readonly source: "session"
-  readonly category: Category
+  readonly source: "mcp" | "session"
+  readonly categoryOf: (tool: string) => Category
   /** The alias that a name was given before: it stays (AGT-032). */
   readonly aliasBefore: (qualifiedName: string) => string | undefined
   /** True for an alias that another tool has. */
@@ -85,6 +85,7 @@ export const read = (provider: Provider, listed: ReadonlyArray<ListedTool>): Lis
       continue
     }
     aliases.add(alias)
+    const category = provider.categoryOf(name)
     tools.push({
       name,
       tool: {
@@ -92,13 +93,13 @@ export const read = (provider: Provider, listed: ReadonlyArray<ListedTool>): Lis
         alias,
         description: description ?? "",
         schema,
-        category: provider.category,
+        category,
         source: provider.source,
         boundTo: bindingText({
           source: `mcp:${provider.name}`,
           version: provider.version,
           schemaDigest: schemaDigest(schema),
-          category: provider.category
+          category
         }),
         validate
       }

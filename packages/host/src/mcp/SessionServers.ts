@@ -11,6 +11,7 @@ import { Effect, Exit, Scope } from "effect"
 import type { ExecuteTool, SessionTool } from "../native/SessionSetup.ts"
 import { splitQualifiedName } from "../tools/Tools.ts"
 import { connect, type ConnectionParts } from "./Connection.ts"
+import { overTls } from "./Reach.ts"
 import * as Server from "./Server.ts"
 import { fittedNames } from "./ServerName.ts"
 import { read } from "./ServerTools.ts"
@@ -83,10 +84,10 @@ export const make = Effect.fnUntraced(function* (
       config.isAliasTaken(alias) ||
       tools(sessionId).some((tool) => tool.alias === alias && splitQualifiedName(tool.qualifiedName)?.provider !== name)
     return Server.make({
-      connect: (onToolsChanged) => connect(server, config, { ...place, onToolsChanged }),
+      connect: (onToolsChanged) => connect(server, config, { ...place, mayReach: overTls, onToolsChanged }),
       read: (version, listed, aliasBefore) =>
         // Hints of the server are not asked: its tools reach outside until somebody says otherwise (RUN-254).
-        read({ name, version, source: "session", category: "external", aliasBefore, isTaken }, listed),
+        read({ name, version, source: "session", categoryOf: () => "external", aliasBefore, isTaken }, listed),
       tell: (state) => place.tell(statusOf(server, state)),
       leftOut: (left) =>
         place.tell({
@@ -121,7 +122,7 @@ export const make = Effect.fnUntraced(function* (
     open,
     close: (sessionId) => Effect.suspend(() => take(sessionId)),
     tools,
-    bindingOf: (sessionId, qualifiedName) => serverOf(sessionId, qualifiedName)?.bindingOf(qualifiedName),
+    bindingOf: (sessionId, qualifiedName) => serverOf(sessionId, qualifiedName)?.find(qualifiedName)?.boundTo,
     bindingChanged: (sessionId, qualifiedName) =>
       serverOf(sessionId, qualifiedName)?.bindingChanged(qualifiedName) ?? false,
     execute: (call) => {

@@ -34,6 +34,7 @@ import { randomUUID } from "node:crypto"
 import type { Agents } from "../catalog/Agents.ts"
 import type { Providers } from "../catalog/Providers.ts"
 import { waitReady, type WaitHandler } from "../faces/stdio/WaitHandler.ts"
+import type { HostServers } from "../mcp/HostServers.ts"
 import type { Runs } from "../runs/Runs.ts"
 import type { Sessions } from "../runs/Sessions.ts"
 import { answering, type HandlerFailure } from "./Answering.ts"
@@ -49,6 +50,7 @@ export interface HandlersConfig {
   readonly warnings: ReadonlyArray<string>
   readonly agents: Agents
   readonly providers: Providers
+  readonly servers: Pick<HostServers, "register" | "list">
   readonly sessions: Sessions
   readonly runs: Runs
   readonly counters: () => Counters
@@ -64,7 +66,7 @@ export const capabilities: Capabilities = {
   memoryTools: false,
   scheduledTasks: false,
   providers: true,
-  mcpServers: false,
+  mcpServers: true,
   teams: false,
   artifacts: true,
   sessionList: true,
@@ -87,7 +89,7 @@ export interface HostMethods {
 const hostName = "tackroom"
 
 export const make = (config: HandlersConfig): HostMethods => {
-  const { agents, providers, runs, sessions } = config
+  const { agents, providers, runs, servers, sessions } = config
   let draining = false
 
   const info = (): HostInfo => ({
@@ -160,7 +162,9 @@ export const make = (config: HandlersConfig): HostMethods => {
     "provider/list": () => Effect.sync(() => ({ providers: providers.list() })),
     "connection/set": (params) => providers.connect(params),
     "connection/list": () => Effect.sync(() => ({ connections: providers.connections() })),
-    "connection/remove": ({ connection }) => Effect.map(providers.disconnect(connection), (removed) => ({ removed }))
+    "connection/remove": ({ connection }) => Effect.map(providers.disconnect(connection), (removed) => ({ removed })),
+    "mcp/register": (params) => servers.register(params),
+    "mcp/list": () => Effect.sync(() => ({ servers: servers.list() }))
   }
 
   const handlerOf = <M extends MethodName>(method: M) => {

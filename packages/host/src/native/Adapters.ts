@@ -75,17 +75,15 @@ const optionsOf = (step: ModelStep, connection: ModelConnection): CallOptions =>
   }
 })
 
-/** Runs a tool of a session's own servers there, what its client does itself there, and a native tool in the runner process. */
+/** Runs a tool where it belongs: with whoever takes the call, an MCP server or the client of a face, else in the runner process. */
 export const executeTool =
-  (
-    runner: ToolRunnerService,
-    servers: Pick<SessionServers, "execute">,
-    clients: Pick<SessionServers, "execute">
-  ): ExecuteTool =>
-  (call) =>
-    servers.execute(call) ??
-    clients.execute(call) ??
-    runner
+  (runner: ToolRunnerService, takers: ReadonlyArray<Pick<SessionServers, "execute">>): ExecuteTool =>
+  (call) => {
+    for (const taker of takers) {
+      const taken = taker.execute(call)
+      if (taken !== undefined) return taken
+    }
+    return runner
       .call({
         tool: call.tool,
         arguments: call.arguments,
@@ -109,3 +107,4 @@ export const executeTool =
           }
         })
       )
+  }

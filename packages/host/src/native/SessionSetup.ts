@@ -20,8 +20,8 @@ export interface SessionTool {
   readonly description: string
   readonly schema: { readonly [key: string]: Schema.Json }
   readonly category: Category | undefined
-  /** `session`: of an MCP server that the session brought along. */
-  readonly source: "native" | "internal" | "session"
+  /** `mcp`: of an MCP server of the host; `session`: of one that the session brought along. */
+  readonly source: "native" | "internal" | "mcp" | "session"
   /** What the tool is, for tools that may change while a call waits (AGT-121). */
   readonly boundTo?: string
   /** Issues of arguments that break the schema, empty when they fit (AGT-005). No value is repeated. */

@@ -119,7 +119,6 @@ const within = (inner: string, outer: string): boolean => {
 export const make = (config: SessionsConfig): Sessions => {
   const { agents, providers, rows, runtime } = config
   const cache = new Map<string, HostSession>()
-  const setups = new Map<string, SessionSetup>()
 
   const remember = (session: HostSession) => {
     if (cache.size >= cachedSessions) {
@@ -131,7 +130,6 @@ export const make = (config: SessionsConfig): Sessions => {
   }
   const forget = (sessionId: string) => {
     cache.delete(sessionId)
-    setups.delete(sessionId)
   }
 
   const find = Effect.fnUntraced(function* (sessionId: string) {
@@ -318,35 +316,26 @@ export const make = (config: SessionsConfig): Sessions => {
     return { session: refOf(session), duplicate: false, ...(warnings.length === 0 ? {} : { warnings }) }
   })
 
-  const definedSetup = Effect.fnUntraced(function* (sessionId: string) {
-    const known = setups.get(sessionId)
-    if (known !== undefined) return known
+  const setup = Effect.fnUntraced(function* (sessionId: string): Effect.fn.Return<SessionSetup, HarnessError> {
     const session = yield* find(sessionId).pipe(
       Effect.mapError(
         (cause) => new HarnessUnavailable({ harness: "native", operation: "setup", message: cause.message })
       )
     )
     const { member } = session.definition
-    const made: SessionSetup = {
+    return {
       sessionId,
       agentId: session.agentId,
       instructions: member.instructions,
       workspace: session.workspace,
-      tools: config.toolsOf(member),
+      // As they are now: tools of MCP servers come and go.
+      tools: [...config.toolsOf(member), ...config.servers.tools(sessionId)],
       model: session.model ?? noModel,
       fallback: session.model === null ? undefined : fallbackModel(member, session.model),
       approvals: { mode: member.approvals.mode, tools: member.approvals.tools ?? [] },
       bindingChanged: (qualifiedName) => bindingChanged(session, qualifiedName)
     }
-    setups.set(sessionId, made)
-    return made
   })
-
-  const setup = (sessionId: string) =>
-    Effect.map(definedSetup(sessionId), (defined): SessionSetup => {
-      const brought = config.servers.tools(sessionId)
-      return brought.length === 0 ? defined : { ...defined, tools: [...defined.tools, ...brought] }
-    })
 
   return {
     create,

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { McpServer } from "@tackroom/sdk/adapters"
 import { Effect } from "effect"
 import { fittedNames } from "../../src/mcp/ServerName.ts"
-import { mayReach } from "../../src/mcp/GuardedFetch.ts"
+import { onThisMachine, overTls } from "../../src/mcp/Reach.ts"
 import { httpServer } from "./HttpServer.ts"
 import { open, sessionId } from "./Kit.ts"
 
@@ -80,12 +80,23 @@ describe("a server over HTTP", () => {
   it.live("plain http to another machine is not tried [ACP-215]", () =>
     Effect.gen(function* () {
       const on = yield* open(remote("http://192.0.2.1/mcp", key))
-      assert.include((yield* on.status("failed")).error, "https, or on this machine")
+      assert.include((yield* on.status("failed")).error, "no MCP server may be at this address")
       for (const url of ["https://example.com/mcp", "http://localhost:1/", "http://127.9.9.9/", "http://[::1]/"]) {
-        assert.isTrue(mayReach(new URL(url)), url)
+        assert.isTrue(overTls(new URL(url)), url)
       }
       for (const url of ["http://example.com/", "http://127.0.0.1.example.com/", "ftp://localhost/"]) {
-        assert.isFalse(mayReach(new URL(url)), url)
+        assert.isFalse(overTls(new URL(url)), url)
+      }
+      for (const [url, may] of [
+        ["http://127.1.2.3:8080/mcp", true],
+        ["https://[::1]/mcp", true],
+        ["http://localhost/mcp", true],
+        ["http://sub.localhost/mcp", false],
+        ["http://[::ffff:192.0.2.1]/", false],
+        ["https://example.com/", false]
+      ] as const) {
+        const answer = yield* Effect.promise(() => Promise.resolve(onThisMachine(new URL(url))))
+        assert.strictEqual(answer, may, url)
       }
     })
   )

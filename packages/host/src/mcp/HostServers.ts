@@ -1,0 +1,399 @@
+/**
+ * The MCP servers of the host, registered by the app or in its configuration (RUN-250 to RUN-255). Agents select their
+ * tools by qualified name.
+ *
+ * It owns which servers there are, with whose values, and where each stands. It does not own what a server does over its
+ * life (`Server.ts`), nor which agent has which tool. Values of `env` and `headers` stand in memory only: after a restart a
+ * server that had any waits until the same registration brings them again; another is started by its first call.
+ *
+ * Failure: a registration that is refused, or whose server does not come up, leaves nothing behind.
+ */
+import {
+  Conflict,
+  InvalidParams,
+  LimitExceeded,
+  limits,
+  ProviderUnavailable,
+  StartupFailed,
+  type McpRegisterParams,
+  type McpServer as ShownServer,
+  type StorageFailed
+} from "@tackroom/protocol/run"
+import { makeRedactor, type Secret } from "@tackroom/protocol/text"
+import { Effect, Exit, Scope, Semaphore } from "effect"
+import { createHmac } from "node:crypto"
+import type { Catalog, ServerRecord } from "../catalog/Catalog.ts"
+import type { ExecuteTool, SessionTool } from "../native/SessionSetup.ts"
+import { splitQualifiedName } from "../tools/Tools.ts"
+import { connect, type ConnectionParts, type NotConnected } from "./Connection.ts"
+import { onThisMachine } from "./Reach.ts"
+import {
+  categoryOf,
+  hasValues,
+  isSame,
+  type Registration,
+  secretsOf,
+  selects,
+  serverOf,
+  shownTransport,
+  unknownTool,
+  withoutValues
+} from "./Registration.ts"
+import * as Server from "./Server.ts"
+import { type ListedTool, mostTools, read, type ServerTool } from "./ServerTools.ts"
+
+export interface HostServersConfig extends ConnectionParts {
+  readonly catalog: Pick<Catalog, "servers" | "putServer">
+  /** Of keyed digests (RUN-255). */
+  readonly key: Uint8Array
+  readonly isAliasTaken: (alias: string) => boolean
+}
+
+export type RegisterFailure = Conflict | InvalidParams | LimitExceeded | ProviderUnavailable | StorageFailed
+
+export interface HostServers {
+  readonly register: (
+    params: McpRegisterParams
+  ) => Effect.Effect<{ readonly server: ShownServer; readonly duplicate: boolean }, RegisterFailure>
+  /** Takes what the configuration has: servers that are known come up in the background, new ones are waited for. */
+  readonly configure: (servers: ReadonlyArray<McpRegisterParams>) => Effect.Effect<void, StartupFailed>
+  readonly list: () => ReadonlyArray<ShownServer>
+  readonly has: (name: string) => boolean
+  /** The tool as it is now, or as it was when its server was up last. */
+  readonly find: (qualifiedName: string) => SessionTool | undefined
+  readonly findAlias: (alias: string) => SessionTool | undefined
+  /** True for a tool that an agent may be given now: its server is up, or comes up with the first call (RUN-331). */
+  readonly isPresent: (qualifiedName: string) => boolean
+  readonly execute: (call: Parameters<ExecuteTool>[0]) => ReturnType<ExecuteTool> | undefined
+  /** Tells of every value that was given, those so far at once (RUN-174). */
+  readonly onSecret: (listener: (secret: Secret) => void) => void
+}
+
+interface Entry {
+  readonly registration: Registration
+  readonly configured: boolean
+  state: ShownServer["state"]
+  error: string | undefined
+  /** Absent while its values are missing. */
+  server: Server.Server | undefined
+  scope: Scope.Closeable | undefined
+  /** What is known of its tools while no server says so. */
+  known: ReadonlyArray<ServerTool>
+}
+
+const invalid = (path: string, expected: string) => new InvalidParams({ path, expected, issues: [{ path, expected }] })
+
+/** A server that waits for its values is asked for in vain. */
+const waitsForValues = {
+  outcome: "not_run",
+  message: "the MCP server waits until the app registers it again"
+} as const
+
+const asKept = ({ name, tool }: ServerTool): ServerRecord["tools"][number] => ({
+  name,
+  alias: tool.alias,
+  description: tool.description,
+  inputSchema: tool.schema
+})
+
+/** Opens what the catalog has, for the life of the scope. Starts nothing. */
+export const make = Effect.fnUntraced(function* (
+  config: HostServersConfig
+): Effect.fn.Return<HostServers, never, Scope.Scope> {
+  const parent = yield* Effect.scope
+  const entries = new Map<string, Entry>()
+  const secrets: Array<Secret> = []
+  const listeners: Array<(secret: Secret) => void> = []
+  const digest = (value: string): string => createHmac("sha256", config.key).update(value).digest("hex")
+
+  const toolsOf = (entry: Entry): ReadonlyArray<SessionTool> =>
+    entry.server?.tools() ?? entry.known.map(({ tool }) => tool)
+  const allTools = () => [...entries.values()].flatMap(toolsOf)
+  const entryOf = (qualifiedName: string): Entry | undefined => {
+    const provider = splitQualifiedName(qualifiedName)?.provider
+    return provider === undefined ? undefined : entries.get(provider)
+  }
+  const find = (qualifiedName: string): SessionTool | undefined => {
+    const entry = entryOf(qualifiedName)
+    return entry?.server === undefined
+      ? entry?.known.find(({ tool }) => tool.qualifiedName === qualifiedName)?.tool
+      : entry.server.find(qualifiedName)
+  }
+
+  const readFor =
+    (registration: Registration): Server.ServerOptions["read"] =>
+    (version, listed, aliasBefore) =>
+      read(
+        {
+          name: registration.name,
+          version,
+          source: "mcp",
+          categoryOf: (tool) => categoryOf(registration, tool),
+          aliasBefore,
+          isTaken: (alias) =>
+            config.isAliasTaken(alias) ||
+            [...entries.values()].some(
+              (other) =>
+                other.registration.name !== registration.name && toolsOf(other).some((tool) => tool.alias === alias)
+            )
+        },
+        listed.filter(({ name }) => selects(registration, name))
+      )
+
+  const learn = (given: McpRegisterParams) => {
+    for (const secret of secretsOf(given)) {
+      if (secrets.some(({ name, value }) => name === secret.name && value === secret.value)) continue
+      secrets.push(secret)
+      for (const listener of listeners) listener(secret)
+    }
+  }
+
+  const save = (entry: Entry, version: string, tools: ReadonlyArray<ServerTool>) =>
+    config.catalog.putServer({
+      registration: entry.registration,
+      configured: entry.configured,
+      version,
+      tools: tools.map(asKept)
+    })
+
+  /** Gives the entry a server of its own, made of what was given; it is not started when its tools are known. */
+  const equip = Effect.fnUntraced(function* (entry: Entry, given: McpRegisterParams, seen: Set<string>) {
+    learn(given)
+    const { name, transport } = given
+    const own = makeRedactor(secretsOf(given))
+    const parts: ConnectionParts = { ...config, redact: (text) => config.redact(own.text(text)) }
+    const scope = yield* Scope.fork(parent)
+    const readTools = readFor(entry.registration)
+    entry.scope = scope
+    entry.server = yield* Server.make({
+      connect: (onToolsChanged) =>
+        connect(serverOf(given), parts, {
+          ...(transport.type === "stdio" && transport.cwd !== undefined ? { directory: transport.cwd } : {}),
+          mayReach: onThisMachine,
+          onToolsChanged
+        }),
+      read: (version, listed, aliasBefore) => {
+        for (const tool of listed) seen.add(tool.name)
+        return readTools(version, listed, aliasBefore)
+      },
+      takesNew: true,
+      known: entry.known,
+      listed: (version, tools) => {
+        entry.known = tools
+        // A registration is saved when it is accepted; here what its tools have become since.
+        return entries.get(name) === entry
+          ? save(entry, version, tools).pipe(
+              Effect.catch((cause) => Effect.logWarning("the tools of an MCP server could not be saved", cause.message))
+            )
+          : Effect.void
+      },
+      tell: ({ error, status }) =>
+        Effect.sync(() => {
+          entry.state = status
+          entry.error = error
+        }),
+      leftOut: (left) =>
+        Effect.logWarning(
+          `tools of the MCP server ${name} are left out`,
+          left.slice(0, 20).map((tool) => `${tool.name}: ${tool.why}`)
+        )
+    }).pipe(Scope.provide(scope))
+    return entry.server
+  })
+
+  /** Takes the entry's server away; nobody waits for its end, which may take a while. */
+  const strip = (entry: Entry) =>
+    Effect.suspend(() => {
+      const { scope } = entry
+      entry.server = undefined
+      entry.scope = undefined
+      return scope === undefined ? Effect.void : Effect.asVoid(Effect.forkIn(Scope.close(scope, Exit.void), parent))
+    })
+
+  const shown = (entry: Entry): ShownServer => ({
+    name: entry.registration.name,
+    transport: shownTransport(entry.registration),
+    state: entry.state,
+    tools: toolsOf(entry).map(({ alias, category, qualifiedName }) => ({
+      name: splitQualifiedName(qualifiedName)?.tool ?? qualifiedName,
+      qualifiedName,
+      alias,
+      category: category ?? "external"
+    })),
+    ...(entry.error === undefined ? {} : { error: entry.error })
+  })
+
+  const unavailable = (name: string, { exitCode, message, stderrTail }: NotConnected) =>
+    new ProviderUnavailable({
+      what: "mcp_server",
+      name,
+      detail: message,
+      ...(exitCode === undefined ? {} : { exitCode }),
+      ...(stderrTail === undefined ? {} : { stderrTail: stderrTail.slice(-2_048).toWellFormed() })
+    })
+
+  const checkPlace = ({ transport }: McpRegisterParams) =>
+    transport.type === "stdio"
+      ? Effect.void
+      : Effect.flatMap(
+          Effect.promise(() => Promise.resolve(onThisMachine(new URL(transport.url)))),
+          (may) =>
+            may
+              ? Effect.void
+              : Effect.fail(invalid("transport.url", "an address of this machine: 127.0.0.0/8, ::1, localhost"))
+        )
+
+  /** What is wrong with a registration, now that its server said what it has (RUN-253). */
+  const checkTools = (given: McpRegisterParams, entry: Entry, seen: ReadonlySet<string>) => {
+    const unknown = unknownTool(given, seen)
+    if (unknown !== undefined) return invalid(unknown.path, "the name of a tool that the server has")
+    const selected = [...seen].filter((name) => selects(entry.registration, name)).length
+    if (selected > mostTools) return new LimitExceeded({ limit: "mcp_tools", max: mostTools, observed: selected })
+    const taken = allTools()
+    // Another registration was quicker.
+    if (toolsOf(entry).some(({ alias }) => taken.some((tool) => tool.alias === alias))) {
+      return invalid("name", "a name under which no tool has the alias of another")
+    }
+    const count = taken.length + toolsOf(entry).length
+    return count > limits.mcpTools
+      ? new LimitExceeded({ limit: "mcp_tools", max: limits.mcpTools, observed: count })
+      : undefined
+  }
+
+  const add = Effect.fnUntraced(function* (given: McpRegisterParams, registration: Registration, configured: boolean) {
+    yield* checkPlace(given)
+    if (entries.size >= limits.mcpServers) {
+      return yield* new LimitExceeded({ limit: "mcp_servers", max: limits.mcpServers, observed: entries.size + 1 })
+    }
+    const entry: Entry = {
+      registration,
+      configured,
+      state: "starting",
+      error: undefined,
+      server: undefined,
+      scope: undefined,
+      known: []
+    }
+    const seen = new Set<string>()
+    return yield* Effect.gen(function* () {
+      const server = yield* equip(entry, given, seen)
+      yield* server.start.pipe(Effect.mapError((cause) => unavailable(given.name, cause)))
+      const refused = checkTools(given, entry, seen)
+      if (refused !== undefined) return yield* Effect.fail(refused)
+      yield* save(entry, server.version(), entry.known)
+      entries.set(given.name, entry)
+      return entry
+    }).pipe(Effect.onError(() => strip(entry)))
+  })
+
+  /** The values of a known registration are here again (RUN-255). */
+  const revive = Effect.fnUntraced(function* (entry: Entry, given: McpRegisterParams) {
+    const server = entry.server ?? (yield* equip(entry, given, new Set()))
+    yield* server.start.pipe(
+      Effect.mapError((cause) => unavailable(given.name, cause)),
+      Effect.onError(() =>
+        Effect.andThen(
+          strip(entry),
+          Effect.sync(() => {
+            entry.state = "needs_registration"
+            entry.error = undefined
+          })
+        )
+      )
+    )
+  })
+
+  const registering = Semaphore.makeUnsafe(1)
+  const register: HostServers["register"] = (given) =>
+    registering.withPermits(1)(
+      Effect.gen(function* () {
+        const registration = withoutValues(given, digest)
+        const entry = entries.get(given.name)
+        if (entry === undefined) {
+          return { server: shown(yield* add(given, registration, false)), duplicate: false }
+        }
+        if (!isSame(entry.registration, registration)) {
+          return yield* new Conflict({ reason: "mcp_immutable", id: given.name })
+        }
+        if (entry.state === "needs_registration") yield* revive(entry, given)
+        return { server: shown(entry), duplicate: true }
+      })
+    )
+
+  const load = Effect.fnUntraced(function* (record: ServerRecord) {
+    const { registration, tools, version } = record
+    const aliases = new Map(tools.map(({ alias, name }) => [`${registration.name}.${name}`, alias]))
+    const listed: ReadonlyArray<ListedTool> = tools
+    const entry: Entry = {
+      registration,
+      configured: record.configured,
+      state: hasValues(registration) ? "needs_registration" : "stopped",
+      error: undefined,
+      server: undefined,
+      scope: undefined,
+      known: readFor(registration)(version, listed, (name) => aliases.get(name)).tools
+    }
+    if (!hasValues(registration)) yield* equip(entry, registration, new Set())
+    entries.set(registration.name, entry)
+  })
+
+  for (const record of config.catalog.servers()) if (!record.configured) yield* load(record)
+  const configuredBefore = new Map(
+    config.catalog
+      .servers()
+      .flatMap((record) => (record.configured ? [[record.registration.name, record] as const] : []))
+  )
+
+  const configureOne = Effect.fnUntraced(function* (given: McpRegisterParams) {
+    const registration = withoutValues(given, digest)
+    const saved = configuredBefore.get(given.name)
+    if (entries.get(given.name) === undefined && saved !== undefined && isSame(saved.registration, registration)) {
+      yield* load(saved)
+    }
+    const entry = entries.get(given.name)
+    if (entry === undefined) return yield* Effect.asVoid(add(given, registration, true))
+    if (!isSame(entry.registration, registration)) {
+      return yield* new Conflict({ reason: "mcp_immutable", id: given.name })
+    }
+    const server = entry.server ?? (yield* equip(entry, given, new Set()))
+    yield* Effect.forkIn(Effect.ignore(server.start), parent)
+  })
+
+  return {
+    register,
+    configure: (servers) =>
+      Effect.forEach(
+        servers,
+        (given, index) =>
+          configureOne(given).pipe(
+            Effect.mapError(
+              ({ message }) => new StartupFailed({ reason: "bad_config", path: `servers[${index}]`, detail: message })
+            )
+          ),
+        { concurrency: "unbounded", discard: true }
+      ),
+    list: () => [...entries.values()].map(shown),
+    has: (name) => entries.has(name),
+    find,
+    findAlias: (alias) => allTools().find((tool) => tool.alias === alias),
+    isPresent: (qualifiedName) =>
+      find(qualifiedName) !== undefined && entryOf(qualifiedName)?.state !== "needs_registration",
+    execute: (call) => {
+      const entry = entryOf(call.tool)
+      if (entry === undefined) return undefined
+      return entry.server === undefined
+        ? Effect.fail(waitsForValues)
+        : entry.server.call({
+            qualifiedName: call.tool,
+            boundTo: call.boundTo,
+            arguments: call.arguments,
+            beforeDispatch: call.beforeDispatch,
+            keep: call.keepArtifact
+          })
+    },
+    onSecret: (listener) => {
+      listeners.push(listener)
+      for (const secret of secrets) listener(secret)
+    }
+  }
+})
