@@ -3,6 +3,7 @@ import type { AskView, SeatView } from "@tackroom/protocol/seat"
 import { spawn } from "node:child_process"
 import { Effect } from "effect"
 import * as fs from "node:fs"
+import * as net from "node:net"
 import * as path from "node:path"
 import { parse } from "../../src/rig/command/CommandLine.ts"
 import { commandNames, commands } from "../../src/rig/command/Commands.ts"
@@ -28,12 +29,16 @@ const json = async (...args: ReadonlyArray<string>) => {
 const seat = "dev-a@mill"
 
 /** A command without a process of its own: what it prints, and its exit code. */
-const performed = (args: ReadonlyArray<string>, input: Uint8Array = new Uint8Array()): Promise<Output> => {
+const performed = (
+  args: ReadonlyArray<string>,
+  input: Uint8Array = new Uint8Array(),
+  { url }: { readonly url: string } = lab.service
+): Promise<Output> => {
   const parsed = parse(args)
   if (parsed._tag !== "Run") throw new Error(`no command: ${args.join(" ")}`)
   const { name } = parsed
   if (name === "serve" || name === "presetCheck" || name === "completions") throw new Error("it is local")
-  const client = makeClient({ url: lab.service.url, token: lab.service.operatorToken })
+  const client = makeClient({ url, token: lab.service.operatorToken })
   const around: Surroundings = {
     readInput: Effect.succeed(input),
     confirm: undefined,
@@ -219,6 +224,20 @@ describe("the commands", () => {
     const { lines } = await performed(["ask", "show", String(asked.body["askId"])])
     for (const line of lines) assert.isAtMost(line.length, 450)
     assert.include(lines, `tool call      ${"x".repeat(200)}\u2026 (${"x".repeat(200)}\u2026)`)
+  })
+
+  it("say that an outcome is unknown when the service goes away before it answers", async () => {
+    const server = net.createServer((socket) => socket.once("data", () => socket.destroy()))
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()))
+    const url = `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`
+    const linesOf = async (...args: ReadonlyArray<string>) => (await performed(args, undefined, { url })).lines
+    assert.match(
+      (await linesOf("send", seat, "x")).join("\n"),
+      /went away before it answered.*\nwhether it was done is unknown/u
+    )
+    assert.match((await linesOf("ps")).join("\n"), /^the service does not answer/u)
+    await new Promise((resolve) => server.close(resolve))
+    assert.match((await linesOf("send", seat, "x")).join("\n"), /^the service does not answer/u)
   })
 
   it("check a preset without a service", async () => {

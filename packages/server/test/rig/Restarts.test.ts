@@ -300,6 +300,18 @@ describe("a store of the first version", () => {
 })
 
 describe("a port that the system chose", () => {
+  it("is taken again for guests, too [RIG-006]", async () => {
+    const lab = await new Lab({ variables: { OPENRIG_GUEST_ACTIVITY_PORT: "0" } }).start()
+    labs.push(lab)
+    lab.runner("otter", plainRunner())
+    await lab.rig({ member: "g", guest: true })
+    assert.strictEqual(await lab.launch("dev-g@mill"), "ready")
+    const { guestUrl } = lab.service
+    await lab.end()
+    await lab.start()
+    assert.strictEqual(lab.service.guestUrl, guestUrl)
+  })
+
   it("is taken again while seats live that know it, and who is cut off without it is named [RIG-006]", async () => {
     const lab = await prepared()
     await lab.launch(seat)

@@ -537,7 +537,15 @@ export const failureOutput = (failure: Failure): Output => {
     return {
       code: exitCodes.fault,
       json: { ok: false, code: "unreachable", error: failure.detail },
-      lines: [`the service does not answer: ${failure.detail}`, "next: tackroom rig serve"]
+      lines: [
+        ...(failure.unknown === true
+          ? [
+              `the service went away before it answered: ${failure.detail}`,
+              "whether it was done is unknown; look before you do it again"
+            ]
+          : [`the service does not answer: ${failure.detail}`]),
+        "next: tackroom rig serve"
+      ]
     }
   }
   if (failure instanceof UnknownRefusal) {

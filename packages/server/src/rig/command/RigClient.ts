@@ -21,7 +21,11 @@ import * as http from "node:http"
 import * as path from "node:path"
 
 /** Nobody answers for this home. */
-export class Unreachable extends Data.TaggedError("Unreachable")<{ readonly detail: string }> {}
+export class Unreachable extends Data.TaggedError("Unreachable")<{
+  readonly detail: string
+  /** A call that changes something was on its way: whether it was done is unknown. */
+  readonly unknown?: true
+}> {}
 
 export type CallFailure = SeatError | UnknownRefusal | Unreachable
 
@@ -62,6 +66,13 @@ const exchange = (
   body: string | undefined
 ): Effect.Effect<{ readonly status: number; readonly text: string }, Unreachable> =>
   Effect.callback((resume) => {
+    let connected = false
+    const broken = (error: Error): void =>
+      resume(
+        Effect.fail(
+          new Unreachable({ detail: error.message, ...(connected && method !== "GET" ? { unknown: true } : {}) })
+        )
+      )
     const request = http.request(
       `${url}${target}`,
       {
@@ -77,13 +88,14 @@ const exchange = (
       (response) => {
         const chunks: Array<Buffer> = []
         response.on("data", (chunk: Buffer) => chunks.push(chunk))
-        response.on("error", (error) => resume(Effect.fail(new Unreachable({ detail: error.message }))))
+        response.on("error", broken)
         response.on("end", () =>
           resume(Effect.succeed({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") }))
         )
       }
     )
-    request.on("error", (error) => resume(Effect.fail(new Unreachable({ detail: error.message }))))
+    request.on("error", broken)
+    request.on("socket", (socket) => socket.once("connect", () => (connected = true)))
     request.end(body)
     return Effect.sync(() => request.destroy())
   })
