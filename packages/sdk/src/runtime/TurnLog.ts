@@ -126,6 +126,8 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
   const wake = Latch.makeUnsafe(false)
   let pending: Array<Pending> = []
   let bytes = 0
+  /** Events taken so far, those that were joined too. */
+  let taken = 0
   /** Something pending has waited for its period of the flush clock, and waits no more (RT-202). */
   let isDue = false
   let closed = false
@@ -208,6 +210,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
 
   const accept = (raw: HarnessEvent): void => {
     if (closed) return
+    taken += 1
     const event = named(raw)
     closePart(event)
     if (isDelta(event)) {
@@ -344,14 +347,14 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
       })
     )
 
-  const mayGrow = (seen: number): boolean => !isDue && pending.length > seen && pending.length < gatherEntries
+  const mayGrow = (seen: number): boolean => !isDue && taken > seen && pending.length < gatherEntries
 
-  /** A burst is one commit, not one for each turn of the loop; a single event waits for one turn. */
+  /** A burst is one commit, not one for each turn of the loop; a single event waits for a turn or two. */
   const gathered = Effect.gen(function* () {
     const until = minting.now() + gatherMs
-    let seen = 0
+    let seen = -1
     while (mayGrow(seen) && minting.now() < until) {
-      seen = pending.length
+      seen = taken
       // Twice: what is handed from fiber to fiber arrives every other turn.
       yield* Effect.yieldNow
       yield* Effect.yieldNow
