@@ -109,7 +109,8 @@ export const codex = (bench: Bench): { readonly command: Peer; readonly native: 
   }
 }
 
-const codexAcp = (bench: Bench): Peer | undefined => {
+/** Codex over its adapter to ACP. */
+export const codexAcp = (bench: Bench): Peer | undefined => {
   const folder = folderOf(bench, "@agentclientprotocol/codex-acp")
   return folder === undefined
     ? undefined

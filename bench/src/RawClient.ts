@@ -50,6 +50,13 @@ export class RawClient {
     this.#write({ method, ...(params === undefined ? {} : { params }) })
   }
 
+  /** Calls the listener with the params of each notification of that method. */
+  each(method: string, listener: (params: Json) => void): void {
+    this.#listeners.add((name, params) => {
+      if (name === method) listener(params)
+    })
+  }
+
   /** Resolves with the params of the first notification that satisfies the test. */
   next(method: string, test: (params: Json) => boolean = () => true): Promise<Json> {
     return new Promise((resolve) => {

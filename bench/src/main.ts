@@ -2,8 +2,8 @@
  * `pnpm bench`: measures the built host and the store beside bare baselines and, where they are installed, beside other
  * agents. It shows bars and gates nothing: the exit code tells only whether the benchmark itself could be used.
  */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
-import { cpus, loadavg, tmpdir } from "node:os"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs"
+import { cpus, homedir, loadavg, tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
@@ -30,7 +30,7 @@ const measures: Readonly<
   appends: { what: "durable appends of the SQLite store beside raw better-sqlite3", run: appends },
   turns: { what: "whole turns with a model that answers at once", run: turns },
   streaming: { what: "events a second to a client that follows its run", run: streaming },
-  acp: { what: "tackroom acp and the driver beside the official SDK alone", run: acp },
+  acp: { what: "tackroom acp and the driver beside the official SDK alone and codex-acp", run: acp },
   replay: { what: "a journal of 100,000 events read by pages", run: replay },
   memory: { what: "resident memory idle, with 1,000 sessions, under a client that never reads", run: memory },
   journal: { what: "rows and bytes of a 10,000-token answer", run: journalSize },
@@ -53,7 +53,8 @@ ${Object.entries(measures)
   .join("\n")}
 
 Environment
-  TACKROOM_BENCH_PEERS  a folder whose node_modules holds @openai/codex, @agentclientprotocol/codex-acp, opencode-ai
+  TACKROOM_BENCH_PEERS  a folder whose node_modules holds @openai/codex, @agentclientprotocol/codex-acp, opencode-ai;
+                        what \`node test/e2e/agents/install.ts\` installed is found without it
   TMPDIR                where the databases lie; a disk, not memory, or durable writes cost nothing
 
 Results are written to bench/results/latest.json. Medians; ratios are of neighbours in time. A bar is shown, never a gate.
@@ -64,6 +65,12 @@ const builtProgram = join(
   dirname(fileURLToPath(import.meta.resolve("@tackroom/host/package.json"))),
   "dist/bin/tackroom.cjs"
 )
+/** The folders of the agents that are installed for the tests with real ones. */
+const installedAgents = (): ReadonlyArray<string> => {
+  const folder = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "tackroom-agents")
+  return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
+}
+
 /** A measure that takes longer hangs. */
 const limitMs = 240_000
 const tmpfs = 0x0102_1994
@@ -122,7 +129,7 @@ const run = async (): Promise<number> => {
     folder,
     tackroom,
     path: process.env["PATH"] ?? "",
-    peerRoots: [...(peers === "" ? [] : [peers]), join(root, "bench"), root]
+    peerRoots: [...(peers === "" ? [] : [peers]), join(root, "bench"), root, ...installedAgents()]
   }
   const stop = (): void => {
     void endAll().then(() => {

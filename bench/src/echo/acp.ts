@@ -1,6 +1,7 @@
 /**
  * A bare ACP agent over the official SDK, both its message stream and its router: every prompt is answered with as many
- * updates as its text says, and nothing is kept. What an agent costs at least that is made of this SDK.
+ * updates as its text says, and nothing is kept. What an agent costs at least that is made of this SDK. Updates are thoughts
+ * and answers by turns; `2000 chunks` are words of one answer.
  */
 import * as acp from "@agentclientprotocol/sdk"
 import { Readable, Writable } from "node:stream"
@@ -13,13 +14,15 @@ const app = acp
   .onRequest("initialize", () => ({ protocolVersion: acp.PROTOCOL_VERSION, agentCapabilities: {} }))
   .onRequest("session/new", () => ({ sessionId: "only" }))
   .onRequest("session/prompt", async ({ client, params }) => {
-    const updates = Number(textOf(params.prompt))
-    for (let n = 0; n < updates; n++) {
+    const [updates, kind] = textOf(params.prompt).split(" ")
+    for (let n = 0; n < Number(updates); n++) {
+      const isThought = kind !== "chunks" && n % 2 === 0
+      const text = kind === "chunks" ? " word" : isThought ? " considering it" : " answering it"
       await client.notify("session/update", {
         sessionId: params.sessionId,
         update: {
-          sessionUpdate: n % 2 === 0 ? "agent_thought_chunk" : "agent_message_chunk",
-          content: { type: "text", text: n % 2 === 0 ? " considering it" : " answering it" }
+          sessionUpdate: isThought ? "agent_thought_chunk" : "agent_message_chunk",
+          content: { type: "text", text }
         }
       })
     }
