@@ -17,7 +17,15 @@ import {
 import type { Interaction } from "@tackroom/protocol/events"
 import type { TurnBudget } from "@tackroom/sdk/adapters"
 import type { PolicyDecision, RuntimeStore } from "@tackroom/sdk/effect"
-import { AgentRuntime, Hub, type KnownSecrets, McpServers, Recovery, Secrets } from "@tackroom/sdk/effect"
+import {
+  AgentRuntime,
+  HarnessRegistry,
+  Hub,
+  type KnownSecrets,
+  McpServers,
+  Recovery,
+  Secrets
+} from "@tackroom/sdk/effect"
 import {
   identityOfInstance,
   instanceIdOf,
@@ -37,6 +45,7 @@ import * as Providers from "./catalog/Providers.ts"
 import { harnessFactory, hasHarness, isNative, takesMcp } from "./harnesses/Harnesses.ts"
 import * as HostServers from "./mcp/HostServers.ts"
 import * as SessionServers from "./mcp/SessionServers.ts"
+import * as SignIns from "./harnesses/SignIns.ts"
 import * as Handlers from "./methods/Handlers.ts"
 import { Models, warm } from "./models/Models.ts"
 import { executeTool, streamModel } from "./native/Adapters.ts"
@@ -96,6 +105,7 @@ export interface Host {
   readonly clientServers: ClientServers.ClientServers
   /** What the clients of a face do themselves; a face fills it. */
   readonly clientSides: ClientSides
+  readonly signIns: SignIns.SignIns
   /** Lets recovered turns go on; after `initialize` was answered (RUN-124). */
   readonly initialized: () => void
 }
@@ -355,6 +365,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       sessions: made,
       runs,
       offers: Offers.make(runtime),
+      signIns: SignIns.make(Context.get(services, HarnessRegistry)),
       clientServers: ClientServers.make(runtime, Context.get(services, McpServers), (ref) =>
         isNative(ref) ? nativeCapabilities.mcp : takesMcp(ref, configured)
       ),

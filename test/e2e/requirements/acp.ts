@@ -21,13 +21,9 @@ export const acpRules: ReadonlyArray<Requirement> = [
   { id: "ACP-032", title: "nothing is served before initialize" },
   { id: "ACP-033", title: "a second initialize replaces the client's capabilities" },
   { id: "ACP-034", title: "only what works is advertised" },
-  { id: "ACP-035", title: "an unknown way to sign in is refused" },
+  { id: "ACP-035", title: "a way to sign in is run; an unknown one and one of a terminal are refused" },
   { id: "ACP-036", title: "an agent that is not signed in is said to be at once" },
-  {
-    id: "ACP-037",
-    title: "terminal sign-in is offered to clients that have it",
-    open: "no driver reports ways to sign in before a session"
-  },
+  { id: "ACP-037", title: "terminal sign-in is offered to clients that have it" },
   { id: "ACP-038", title: "logout is no method without its capability" },
   // 12.3 Sessions
   { id: "ACP-060", title: "a session id is the runtime's" },

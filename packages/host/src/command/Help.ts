@@ -152,6 +152,9 @@ Flags:
   --max-rounds N      Stop a turn after N requests to the model
   --timeout S         Stop a turn after S seconds
   --answer-timeout S  Withdraw a request after S seconds (default: never)
+  --probe             Start the agent of --harness once before the editor is
+                      answered, to know how one signs in and what it takes
+  --sign-in ID        Sign in to that agent in this terminal, and end
   -h, --help          This text
 
 stderr has one JSON log object per line. Keys are read once from the

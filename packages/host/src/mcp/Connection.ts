@@ -177,7 +177,10 @@ export const connect = Effect.fnUntraced(function* (
     : httpLink(sdk, server, place.mayReach)
   // No capability is offered: a server can ask this client for nothing.
   const client = new sdk.Client({ name: "tackroom", version: parts.version }, { capabilities: {} })
-  client.onclose = () => void Deferred.doneUnsafe(link.over, Exit.succeed({ message: "the connection was lost" }))
+  // How a process ended its link says; that the SDK gave it up after a failed write says less.
+  if (server.transport === "remote") {
+    client.onclose = () => void Deferred.doneUnsafe(link.over, Exit.succeed({ message: "the connection was lost" }))
+  }
   client.setNotificationHandler("notifications/tools/list_changed", place.onToolsChanged)
 
   const brief = (text: string): string => parts.redact(text).slice(0, messageChars)

@@ -21,6 +21,7 @@ import type {
   WithdrawalReason
 } from "@tackroom/protocol/events"
 import { Data, Deferred, Effect, type Schema, type Scope, type Stream } from "effect"
+import type { EnvironmentSpec } from "../process/ChildEnvironment.ts"
 import type { ProcessOwnerService } from "../process/ProcessOwner.ts"
 import type { HarnessCapabilities } from "./Capabilities.ts"
 
@@ -244,6 +245,29 @@ export interface HarnessHealth {
   readonly sessions?: number
 }
 
+/** A way in which a person signs in to a harness. @since 0.1.0 */
+export interface SignInMethod {
+  readonly id: string
+  readonly name: string
+  readonly description?: string
+  /** The person works through it in a terminal: the program to run there. */
+  readonly terminal?: {
+    readonly command: string
+    readonly args: ReadonlyArray<string>
+    readonly env: EnvironmentSpec
+  }
+}
+
+/** Signing in to a harness that can be signed in to from outside. @since 0.1.0 */
+export interface SignIn {
+  /** The ways that it named when it was last started; starts nothing. */
+  readonly known: () => ReadonlyArray<SignInMethod>
+  /** Starts the harness and asks it. */
+  readonly methods: (directory: string) => Effect.Effect<ReadonlyArray<SignInMethod>, HarnessError>
+  /** Signs in, which may wait for a person; fails with the harness's own reason. Later processes are signed in where they want it. */
+  readonly use: (id: string, directory: string) => Effect.Effect<void, HarnessError>
+}
+
 export interface HarnessDriver {
   readonly capabilities: (query: {
     readonly directory: string
@@ -279,6 +303,7 @@ export interface HarnessDriver {
     directory: string,
     sessionId?: string
   ) => Effect.Effect<ReadonlyArray<Command>, UnsupportedOperation | HarnessError>
+  readonly signIn?: SignIn
   readonly closeSession: (binding: ExecutionBinding) => Effect.Effect<void, HarnessError>
   readonly deleteSession: (binding: ExecutionBinding) => Effect.Effect<void, HarnessError>
   /** Starts nothing. */

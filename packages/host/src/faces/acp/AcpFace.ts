@@ -15,17 +15,18 @@ import {
 import { Effect, Exit, FiberSet, type Scope } from "effect"
 import type { Host } from "../../Host.ts"
 import { harnessOf, type Setup } from "../start/Setup.ts"
+import { authMethods, runnable } from "./AuthMethods.ts"
 import { Arrivals } from "./Arrivals.ts"
 import { makeChoosing } from "./Choosing.ts"
 import { clientOf } from "./Client.ts"
 import type { Connection } from "./Connection.ts"
 import { OpenSessions } from "./OpenSessions.ts"
 import { makePrompting } from "./Prompting.ts"
-import { internal, refusalOf } from "./Refusals.ts"
+import { authRequired, internal, refusalOf } from "./Refusals.ts"
 import { makeSetup } from "./SettingUp.ts"
 
 /** How long an answer may take whatever a harness does (ACP-010). */
-const patience = { setup: "60 seconds", close: "15 seconds", list: "10 seconds" } as const
+const patience = { setup: "60 seconds", close: "15 seconds", list: "10 seconds", signIn: "10 minutes" } as const
 
 export interface AcpFaceParts {
   readonly host: Host
@@ -35,6 +36,10 @@ export interface AcpFaceParts {
   readonly scripted: boolean
   /** A cap of rounds was asked for: a harness that reports none is not served (SRV-007). */
   readonly needsRounds: boolean
+  /** Where the agent is started to sign in. */
+  readonly cwd: string
+  /** The agent is started once, to know more of it. */
+  readonly probe: boolean
 }
 
 /** The face of one connection. */
@@ -56,11 +61,20 @@ const cancelled = (requestId: unknown): RequestError => RequestError.requestCanc
 
 export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { host, needsRounds, scripted, setup, version } = parts
+    const { cwd, host, needsRounds, probe, scripted, setup, version } = parts
     const run = yield* FiberSet.makeRuntimePromise<never, unknown, unknown>()
     const open = yield* OpenSessions.make(host.runs, host.clientSides)
     const arrivals = new Arrivals()
-    const takes = host.clientServers.takes(harnessOf(setup))
+    const harness = harnessOf(setup)
+    const { clientServers, signIns } = host
+    const always = clientServers.takes(harness)
+    const takes = probe
+      ? yield* signIns.probe(harness, cwd).pipe(
+          Effect.map(({ mcp }) => mcp),
+          Effect.catch((error) => Effect.as(Effect.logWarning("The agent could not be asked", error.message), always))
+        )
+      : always
+    const ways = () => authMethods(signIns.known(harness), open.client)
     const sessions = makeSetup({
       host,
       setup,
@@ -87,7 +101,9 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
         failure._tag === "Some"
           ? refusalOf(failure.value, sessionId)
           : internal("internal", "Something went wrong inside")
-      throw new RequestError(code, message, data)
+      // Whoever is not signed in learns here how to be: before the agent was started nobody could tell.
+      const more = code === -32_000 ? { authMethods: ways() } : {}
+      throw new RequestError(code, message, { ...data, ...more })
     }
 
     const within = <A, E>(duration: (typeof patience)[keyof typeof patience], work: Effect.Effect<A, E>) =>
@@ -96,7 +112,7 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
         orElse: () => Effect.fail(internal("harness_unavailable", `It was not done in ${duration}`))
       })
 
-    const initialized: InitializeResponse = {
+    const initialized = (): InitializeResponse => ({
       protocolVersion: 1,
       agentInfo: { name: "tackroom", title: scripted ? "Tackroom (scripted model)" : "Tackroom", version },
       agentCapabilities: {
@@ -106,16 +122,27 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
         sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
         auth: {}
       },
-      authMethods: []
-    }
+      authMethods: ways()
+    })
 
     const app = agentApp({ name: "tackroom" })
       .onRequest("initialize", ({ params }) => {
         open.client = clientOf(params.clientCapabilities)
-        return initialized
+        return initialized()
       })
-      .onRequest("authenticate", () => {
-        throw new RequestError(-32_602, "There is no way to sign in of that id", { reason: "invalid" })
+      .onRequest("authenticate", (context) => {
+        const { methodId } = context.params
+        if (runnable(signIns.known(harness), methodId) === undefined) {
+          throw new RequestError(-32_602, "There is no way to sign in of that id", { reason: "invalid" })
+        }
+        const signedIn = signIns.use(harness, methodId, cwd).pipe(
+          Effect.mapError((error) => {
+            // What the agent itself says is worth more than how to sign in, which the client knows.
+            const said = "native" in error ? error.native?.message : undefined
+            return authRequired(said ?? error.message)
+          })
+        )
+        return answer(context, "", within(patience.signIn, Effect.as(signedIn, {})))
       })
       .onRequest("session/new", (context) => answer(context, "", within(patience.setup, sessions.create(context))))
       .onRequest("session/load", (context) =>

@@ -16,6 +16,7 @@ import { levelFrom, makeStderrLog } from "../stdio/StderrLog.ts"
 import { makeAcpFace } from "./AcpFace.ts"
 import type { AcpArguments } from "./Arguments.ts"
 import { makeConnection } from "./Connection.ts"
+import { signInAtTerminal } from "./TerminalSignIn.ts"
 
 export interface AcpEdge {
   readonly options: AcpArguments
@@ -58,6 +59,7 @@ const aborted = (signal: AbortSignal): Effect.Effect<void> =>
 const serve = (edge: AcpEdge, secrets: KnownSecrets) =>
   Effect.gen(function* () {
     const { input, options, output, process, stopped } = edge
+    if (options.signIn !== undefined) return yield* signInAtTerminal(process, options, options.signIn)
     const planned = yield* plan(process, options)
     for (const warning of planned.warnings) yield* Effect.logWarning(warning)
     const host = yield* openHost(process, planned, { onSecret: ({ name, value }) => secrets.add(name, value) })
@@ -67,7 +69,9 @@ const serve = (edge: AcpEdge, secrets: KnownSecrets) =>
       setup,
       version: process.version,
       scripted: isScripted(setup),
-      needsRounds: planned.budgets.maxRounds !== null
+      needsRounds: planned.budgets.maxRounds !== null,
+      cwd: process.cwd,
+      probe: options.probe
     })
     const ended = Deferred.makeUnsafe<void>()
     const connection = makeConnection({

@@ -34,6 +34,8 @@ import {
   type ModelOption,
   type NativeSession,
   type OpenSession,
+  type SignIn,
+  type SignInMethod,
   type TurnInput,
   TurnLost
 } from "../Harness.ts"
@@ -47,7 +49,7 @@ import {
   openAgent,
   orFail
 } from "./AgentConnection.ts"
-import type { AgentFacts } from "./AgentFacts.ts"
+import type { AgentFacts, AuthMethod } from "./AgentFacts.ts"
 import { configOptionsOf, offeredBy, type OfferedOptions, optionFor, setsByModes } from "./AgentOptions.ts"
 import { type Conversation, makeConversation, type RunningPrompt } from "./Conversation.ts"
 import { brokeProtocol } from "./Failures.ts"
@@ -103,19 +105,20 @@ interface Slot {
   closed: boolean
 }
 
+const environmentOf = ({ env }: AcpOptions, more: Readonly<Record<string, string>> = {}): EnvironmentSpec => ({
+  list: "harness",
+  variables: { ...env?.variables, ...more },
+  ...(env?.names === undefined ? {} : { names: env.names })
+})
+
 const commandOf = (harness: string, options: AcpOptions): AgentCommand => {
   const variables = options.env?.variables ?? {}
   const secrets = Object.values(variables).filter((value) => value.length >= secretLength)
-  const env: EnvironmentSpec = {
-    list: "harness",
-    variables,
-    ...(options.env?.names === undefined ? {} : { names: options.env.names })
-  }
   return {
     harness,
     command: options.binary,
     args: options.args ?? [],
-    env,
+    env: environmentOf(options),
     redact: (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "[secret]"), text),
     authMethod: options.authMethod,
     client: options.client,
@@ -160,6 +163,21 @@ const withoutValues = (servers: ReadonlyArray<McpServer>, text: string): string 
     .flatMap((server) => Object.values(server.transport === "stdio" ? server.env : server.headers))
     .filter((value) => value.length >= secretLength)
     .reduce((rest, value) => rest.replaceAll(value, "[secret]"), text)
+
+const signInMethod = (options: AcpOptions, { description, id, name, terminal }: AuthMethod): SignInMethod => ({
+  id,
+  name,
+  ...(description === undefined ? {} : { description }),
+  ...(terminal === undefined
+    ? {}
+    : {
+        terminal: {
+          command: options.binary,
+          args: [...(options.args ?? []), ...terminal.args],
+          env: environmentOf(options, terminal.env)
+        }
+      })
+})
 
 const modelsOf = (id: string, option: ConfigOption | undefined): ReadonlyArray<ModelOption> =>
   (option?.selectOptions ?? []).map((choice) => ({
@@ -223,20 +241,25 @@ const make = (
     const prompts = new Map<string, RunningPrompt>()
     /** What was learnt last; the same program answers the same. */
     let known: { readonly facts: AgentFacts; readonly offered: OfferedOptions } | undefined
+    /** Ways to sign in, asked for as a client with a terminal has them. */
+    let ways: AgentFacts["authMethods"] | undefined
+    /** The way that a person has chosen. */
+    let chosenWay: string | undefined
 
     const unsupported = (operation: string) => Effect.fail(new UnsupportedOperation({ harness, operation }))
 
     const start = (
       listener: AgentListener,
       place: { readonly directory: string; readonly sessionId: string | undefined },
-      servers: () => ReadonlyArray<McpServer> = () => []
+      servers: () => ReadonlyArray<McpServer> = () => [],
+      more: Partial<AgentCommand> = {}
     ): Effect.Effect<AgentConnection, HarnessError, Scope.Scope> =>
       Effect.gen(function* () {
         const owner = yield* Effect.mapError(context.processes, () =>
           brokeProtocol(harness, "start", "no processes here")
         )
         const redact = (text: string): string => withoutValues(servers(), command.redact(text))
-        return yield* openAgent({ sdk: yield* sdk, owner, command: { ...command, redact }, listener }, place)
+        return yield* openAgent({ sdk: yield* sdk, owner, command: { ...command, ...more, redact }, listener }, place)
       })
 
     // Processes of sessions
@@ -414,7 +437,8 @@ const make = (
 
     /** A new process is in its agent's own mode again, whichever one the conversation was left in. */
     const reopened = Effect.fnUntraced(function* (slot: Slot, agent: AgentConnection, upstream: string) {
-      yield* opened(slot, yield* reopen(harness, agent, slot.conversation, upstream, serversFor(agent, slot)))
+      const reopening = reopen(harness, agent, slot.conversation, upstream, serversFor(agent, slot))
+      yield* opened(slot, yield* signedIn(agent, reopening))
       yield* chosenAtOpening(slot, agent, "resumeSession", [["mode", askingMode(slot, agent)]])
     })
 
@@ -428,6 +452,17 @@ const make = (
       }
     }
 
+    /** Agents that keep a sign-in in their process want it again in the next one. */
+    const signedIn = <A, E extends { readonly _tag: string }>(
+      agent: AgentConnection,
+      call: Effect.Effect<A, E | HarnessError>
+    ): Effect.Effect<A, E | HarnessError> =>
+      Effect.catchIf(
+        call,
+        (error) => error._tag === "HarnessAuthRequired" && chosenWay !== undefined,
+        () => Effect.andThen(orFail(agent.request("authenticate", { methodId: chosenWay ?? "" })), call)
+      )
+
     const openNew = Effect.fnUntraced(function* (slot: Slot, input: OpenSession) {
       const upstream = slot.conversation.upstream()
       if (upstream !== undefined && slot.agent?.isOver() === false) return nativeOf(slot, upstream)
@@ -435,7 +470,10 @@ const make = (
       const agent = yield* greeted(slot)
       slot.conversation.unnamed()
       const mcpServers = serversFor(agent, slot)
-      const answer = yield* orFail(agent.request("session/new", { cwd: slot.conversation.directory, mcpServers }))
+      const answer = yield* signedIn(
+        agent,
+        orFail(agent.request("session/new", { cwd: slot.conversation.directory, mcpServers }))
+      )
       const made = wordsOf(fieldsOf(answer)?.["sessionId"])
       if (made === undefined) return yield* brokeProtocol(harness, "session/new", "its answer names no session")
       slot.prompted = false
@@ -592,7 +630,9 @@ const make = (
       const conversation = yield* makeConversation(context, { sessionId: "probe", directory })
       return yield* Effect.scoped(
         Effect.gen(function* () {
-          const agent = yield* start(conversation.listener, { directory, sessionId: undefined })
+          const place = { directory, sessionId: undefined }
+          const agent = yield* start(conversation.listener, place, () => [], { terminalAuth: true })
+          ways = agent.facts.authMethods
           const made = yield* Effect.result(agent.request("session/new", { cwd: directory, mcpServers: [] }))
           if (made._tag === "Failure") {
             if (made.failure._tag !== "AgentRefused") return yield* made.failure
@@ -604,6 +644,38 @@ const make = (
         })
       )
     })
+
+    /** Starts the agent for a question to it alone. */
+    const asked = <A>(directory: string, question: (agent: AgentConnection) => Effect.Effect<A, HarnessError>) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { listener } = yield* makeConversation(context, { sessionId: "probe", directory })
+          const place = { directory, sessionId: undefined }
+          const agent = yield* start(listener, place, () => [], { authMethod: undefined, terminalAuth: true })
+          ways = agent.facts.authMethods
+          return yield* question(agent)
+        })
+      )
+
+    const signIn: SignIn = {
+      known: () => (ways ?? known?.facts.authMethods ?? []).map((way) => signInMethod(options, way)),
+      methods: (directory) =>
+        asked(directory, ({ facts }) => Effect.succeed(facts.authMethods.map((way) => signInMethod(options, way)))),
+      use: (methodId, directory) =>
+        asked(directory, (agent) => {
+          const isOffered = agent.facts.authMethods.some(
+            ({ id: one, terminal }) => one === methodId && terminal === undefined
+          )
+          if (!isOffered) {
+            return Effect.fail(
+              new HarnessRejected({ harness, operation: "authenticate", detail: "it offers no such way to sign in" })
+            )
+          }
+          return Effect.map(orFail(agent.request("authenticate", { methodId })), () => {
+            chosenWay = methodId
+          })
+        })
+    }
 
     const farewell = (agent: AgentConnection, sessionId: string, how: "close" | "delete"): Effect.Effect<void> => {
       const can = how === "close" ? agent.facts.closes : agent.facts.deletes
@@ -726,6 +798,7 @@ const make = (
           const slot = own ?? [...slots.values()].find(({ conversation }) => conversation.directory === directory)
           return slot?.conversation.state().commands ?? []
         }),
+      signIn,
       closeSession: (binding) => release(binding.sessionId, "close"),
       deleteSession: (binding) => release(binding.sessionId, "delete"),
       health: () =>

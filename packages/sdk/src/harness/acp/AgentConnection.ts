@@ -30,6 +30,8 @@ export interface AgentCommand {
   readonly client: Acp.Implementation | undefined
   readonly initializeTimeoutMs: number
   readonly maxFrameBytes: number | undefined
+  /** Ways to sign in that need a terminal are asked for too. */
+  readonly terminalAuth?: boolean
 }
 
 /** What the agent asks. Each answer is the agent's; a failure is one too. */
@@ -236,6 +238,7 @@ const greet = Effect.fnUntraced(function* (
       clientCapabilities: {
         fs: { readTextFile: false, writeTextFile: false },
         terminal: false,
+        ...(command.terminalAuth === true ? { auth: { terminal: true } } : {}),
         elicitation: { form: {}, url: {} },
         session: { notices: {}, compaction: {}, configOptions: { boolean: {} } }
       }
@@ -251,7 +254,7 @@ const greet = Effect.fnUntraced(function* (
   }
   const { authMethod } = command
   if (authMethod !== undefined) {
-    if (!facts.authMethods.some(({ id, terminal }) => id === authMethod && !terminal)) {
+    if (!facts.authMethods.some(({ id, terminal }) => id === authMethod && terminal === undefined)) {
       const offered = facts.authMethods.map(({ id }) => id).join(", ")
       return yield* refusedBy(
         harness,

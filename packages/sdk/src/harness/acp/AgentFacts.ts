@@ -1,5 +1,5 @@
 /** What an agent says of itself in its answer to `initialize`. Pure. */
-import { fieldsOf, listOf, textOf, wordsOf } from "./Fields.ts"
+import { type Fields, fieldsOf, listOf, textOf, wordsOf } from "./Fields.ts"
 import { type Profile, profileOf } from "./Profiles.ts"
 import type { Takes } from "./Prompts.ts"
 
@@ -7,8 +7,15 @@ import type { Takes } from "./Prompts.ts"
 export interface AuthMethod {
   readonly id: string
   readonly name: string
-  /** It needs a terminal of its own, which a driver has not. */
-  readonly terminal: boolean
+  readonly description: string | undefined
+  /** It needs a terminal of its own, which a driver has not: what the agent's program is started with there. */
+  readonly terminal: TerminalStart | undefined
+}
+
+/** What is added to the agent's command for a terminal. */
+interface TerminalStart {
+  readonly args: ReadonlyArray<string>
+  readonly env: Readonly<Record<string, string>>
 }
 
 /** An agent as the driver sees it. */
@@ -26,6 +33,15 @@ export interface AgentFacts {
   readonly mcpHttp: boolean
   readonly authMethods: ReadonlyArray<AuthMethod>
 }
+
+const terminalStart = (method: Fields | undefined): TerminalStart => ({
+  args: listOf(method?.["args"]).flatMap((word) => textOf(word) ?? []),
+  env: Object.fromEntries(
+    Object.entries(fieldsOf(method?.["env"]) ?? {}).flatMap(([name, value]) =>
+      typeof value === "string" ? [[name, value] as const] : []
+    )
+  )
+})
 
 /** Reads the answer; what is absent is off. */
 export const agentFactsOf = (answer: unknown): AgentFacts => {
@@ -62,7 +78,10 @@ export const agentFactsOf = (answer: unknown): AgentFacts => {
       const id = wordsOf(method?.["id"])
       // Before the protocol had a field for it, it stood in `_meta`.
       const type = method?.["type"] ?? fieldsOf(method?.["_meta"])?.["type"]
-      return id === undefined ? [] : [{ id, name: wordsOf(method?.["name"]) ?? id, terminal: type === "terminal" }]
+      if (id === undefined) return []
+      const name = wordsOf(method?.["name"]) ?? id
+      const terminal = type === "terminal" ? terminalStart(method) : undefined
+      return [{ id, name, description: wordsOf(method?.["description"]), terminal }]
     })
   }
 }

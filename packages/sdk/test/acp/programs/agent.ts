@@ -18,6 +18,9 @@ interface Flags {
   readonly early?: number
   readonly noise?: number
   readonly auth?: boolean
+  /** Where a sign-in is kept for the next process; without it each process wants its own. */
+  readonly authFile?: string
+  readonly refuseAuth?: boolean
   readonly modes?: "options" | "list"
   readonly missing?: { readonly code: number; readonly message: string; readonly data?: unknown }
   readonly emptyAnswer?: boolean
@@ -37,6 +40,13 @@ interface Kept {
 }
 
 const flags: Flags = JSON.parse(process.env["AGENT_FLAGS"] ?? "{}")
+if (process.argv[2] === "login") {
+  // As a person has it in a terminal.
+  process.stdout.write(`logged in with LOGIN=${process.env["LOGIN"] ?? ""}\n`)
+  if (flags.authFile !== undefined) writeFileSync(flags.authFile, "yes")
+  process.exit(flags.refuseAuth === true ? 4 : 0)
+}
+
 const state = process.env["AGENT_STATE"] ?? join(process.cwd(), ".agent")
 mkdirSync(state, { recursive: true })
 const log = (line: string): void => appendFileSync(join(state, "log"), `${line}\n`)
@@ -47,7 +57,7 @@ const read = (id: string): Kept => JSON.parse(readFileSync(fileOf(id), "utf8"))
 const write = (id: string, kept: Kept): void => writeFileSync(fileOf(id), JSON.stringify(kept))
 const cancels = new Map<string, () => void>()
 const choices = new Map<string, Record<string, string>>()
-let signedIn = flags.auth !== true
+let signedIn = flags.auth !== true || (flags.authFile !== undefined && existsSync(flags.authFile))
 
 const missing = (id: string): acp.RequestError => {
   const { code, data, message } = flags.missing ?? {
@@ -303,12 +313,22 @@ const app = acp
           ...(flags.remove === true ? { delete: {} } : {})
         }
       },
-      authMethods: flags.auth === true ? [{ id: "key", name: "API key" }] : []
+      authMethods:
+        flags.auth === true
+          ? [
+              { id: "key", name: "API key", description: "Reads it" },
+              ...(params.clientCapabilities?.auth?.terminal === true
+                ? [{ type: "terminal" as const, id: "login", name: "Log in", args: ["login"], env: { LOGIN: "1" } }]
+                : [])
+            ]
+          : []
     }
   })
   .onRequest("authenticate", ({ params }) => {
     log(`authenticate ${params.methodId}`)
+    if (flags.refuseAuth === true) throw new acp.RequestError(-32_000, "the key is not right")
     signedIn = true
+    if (flags.authFile !== undefined) writeFileSync(flags.authFile, "yes")
     return {}
   })
   .onRequest("session/new", async ({ client, params }) => {
