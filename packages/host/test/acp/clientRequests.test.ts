@@ -73,6 +73,11 @@ describe("requests to the client", () => {
       for (const problem of problems) {
         assert.deepInclude(problem, { _tag: "ClientRefused", message: "its answer was malformed" })
       }
+      const long = "t".repeat(201)
+      const named = yield* stage((app) => app.onRequest("terminal/create", () => ({ terminalId: long })))
+      yield* Effect.flip(Effect.scoped(named.openTerminal(command)))
+      yield* named.released
+      assert.deepStrictEqual(named.told, [`release ${long}`])
     })
   )
 

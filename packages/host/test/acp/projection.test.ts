@@ -46,6 +46,27 @@ describe("the projection", () => {
     assert.deepStrictEqual(Object.keys(rows).toSorted(), [...eventTypes].toSorted())
   })
 
+  it("a terminal of the client is shown in place of its output, one of the harness is not [ACP-213]", () => {
+    const events: ReadonlyArray<EventPayload> = [
+      call,
+      { type: "tool-terminal", toolCallId: "c", terminalId: "t" },
+      { type: "tool-output-delta", toolCallId: "c", delta: "said", stream: "combined" },
+      { type: "tool-error", toolCallId: "c", error: "cancelled", code: "cancelled" }
+    ]
+    const shows = (has: boolean) => {
+      const projection = new Projection(() => quiet, { options: [], terminals: { has: (id) => has && id === "t" } })
+      return entries(events)
+        .flatMap((entry) => projection.push(entry))
+        .flatMap(({ update }) => ("content" in update && Array.isArray(update.content) ? [update.content] : []))
+    }
+    const terminal = { type: "terminal" as const, terminalId: "t" }
+    const shown = (words: string) => ({ type: "content" as const, content: { type: "text" as const, text: words } })
+    assert.deepStrictEqual(shows(true), [[terminal], [terminal, shown("cancelled")]])
+    assert.deepStrictEqual(shows(false), [[shown("said")], [shown("said"), shown("cancelled")]])
+    const [told] = replay(...events)
+    assert.deepInclude(told, { content: [shown("said"), shown("cancelled")] })
+  })
+
   it("withdrawn text is named by the next chunk", () => {
     const updates = project(
       quiet,

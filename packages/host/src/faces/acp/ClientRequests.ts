@@ -44,6 +44,8 @@ type Terminal = { readonly sessionId: string; readonly terminalId: string }
 const envelopeBytes = 1_024
 /** Chars of a client's own words. */
 const wordsChars = 500
+/** Chars of a terminal's id. */
+const idChars = 200
 /** How long a kill waits for its answer. */
 const killPatience = "1500 millis"
 
@@ -157,7 +159,8 @@ export const clientRequests = (parts: ClientRequestsParts): (() => ClientSide) =
         const take = (answer: unknown): void => {
           const { terminalId } = fieldsOf(answer)
           if (typeof terminalId !== "string" || terminalId === "") return
-          if (isAbandoned) return void tell("terminal/release", { sessionId, terminalId })
+          if (isAbandoned || terminalId.length > idChars)
+            return void tell("terminal/release", { sessionId, terminalId })
           id = terminalId
           terminals.opened(id)
         }
