@@ -7,6 +7,8 @@ import { signalGroup } from "@tackroom/sdk/process"
 interface Running {
   readonly child: ChildProcess
   readonly exited: Promise<acp.WaitForTerminalExitResponse>
+  /** It has written something. */
+  readonly spoke: Promise<unknown>
   readonly limit: number
   output: string
   truncated: boolean
@@ -22,7 +24,7 @@ export interface Editor {
   readonly opened: Array<acp.CreateTerminalRequest>
   /** Groups of commands that were started. */
   readonly groups: Array<number>
-  readonly terminals: ReadonlyMap<string, unknown>
+  readonly terminals: ReadonlyMap<string, Pick<Running, "spoke">>
   /** Answers instead of the editor; undefined leaves the request to it. */
   instead: (what: string, about: string) => Promise<never> | undefined
   readonly offer: (app: acp.ClientApp) => void
@@ -59,6 +61,7 @@ export const makeEditor = (): Editor => {
     const running: Running = {
       child,
       exited,
+      spoke: once(child.stdout, "data"),
       limit: request.outputByteLimit ?? Number.POSITIVE_INFINITY,
       output: "",
       truncated: false

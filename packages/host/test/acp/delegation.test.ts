@@ -29,6 +29,9 @@ const edit = (file: string, from: string, to: string, more: object = {}) =>
   call("files.edit", { path: file, edits: [{ old: from, new: to }], ...more })
 const run = (command: string, more: object = {}) => call("shell.run", { command, ...more })
 
+/** A command that does not end by itself. */
+const sleeping = [run("echo begun; sleep 60")]
+
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 
 interface Stage {
@@ -102,11 +105,13 @@ const journal = ({ sessionId, state }: Stage): ReadonlyArray<Readonly<Record<str
   }))
 }
 
-const working = ({ program, sessionId }: Stage) =>
+/** Waits until a terminal is shown. */
+const working = ({ program, sessionId }: Stage, terminalId: string) =>
   program.until(() =>
-    program
-      .updates(sessionId)
-      .find((update) => update.sessionUpdate === "tool_call_update" && update.content?.[0]?.type === "terminal")
+    program.updates(sessionId).find((update) => {
+      const shown = update.sessionUpdate === "tool_call_update" ? update.content?.[0] : undefined
+      return shown?.type === "terminal" && shown.terminalId === terminalId
+    })
   )
 
 const asked = ({ editor }: Stage) => editor.asked.map(([what]) => what)
@@ -248,28 +253,27 @@ describe("files of the client", () => {
   }, 30_000)
 
   it("a write that was sent to a client that is gone, or was cancelled, is uncertain [ACP-212]", async () => {
-    for (const end of ["gone", "cancelled"]) {
-      const on = await stage([write("a.txt", "x")])
-      const { editor, program, sessionId } = on
-      let reached: () => void = () => undefined
+    const on = await stage([write("a.txt", "x"), write("b.txt", "x")])
+    const { editor, program, sessionId } = on
+    let reached: () => void = () => undefined
+    editor.instead = (what) => (what === "write" ? (reached(), new Promise<never>(() => undefined)) : undefined)
+    for (const end of ["cancelled", "gone"]) {
       const writing = new Promise<void>((resolve) => {
         reached = resolve
       })
-      editor.instead = (what) => (what === "write" ? (reached(), new Promise<never>(() => undefined)) : undefined)
       const prompted = program.prompt(sessionId, "Work").catch(() => undefined)
       await writing
       if (end === "gone") assert.deepStrictEqual(await program.end(), { code: 0, signal: null })
       else await program.agent.notify("session/cancel", { sessionId })
       await prompted
-      const last = journal(on).filter(({ type }) => type === "tool-status" || type === "tool-error")
-      assert.deepStrictEqual(
-        last.map(({ status }) => status),
-        ["running", "uncertain"],
-        end
-      )
-      assert.deepInclude(ends(on).at(-1), { status: "failed", _meta: { tackroom: { uncertain: true } } })
-      assert.deepStrictEqual(fs.readdirSync(on.project), [])
+      assert.deepInclude(ends(on).at(-1), { status: "failed", _meta: { tackroom: { uncertain: true } } }, end)
     }
+    const states = journal(on).filter(({ type }) => type === "tool-status" || type === "tool-error")
+    assert.deepStrictEqual(
+      states.map(({ status }) => status),
+      ["running", "uncertain", "running", "uncertain"]
+    )
+    assert.deepStrictEqual(fs.readdirSync(on.project), [])
   }, 30_000)
 })
 
@@ -309,22 +313,17 @@ describe("terminals of the client", () => {
     assert.deepStrictEqual([...editor.terminals.keys()], [])
   }, 30_000)
 
-  it("at its time-out a command is killed, and what it said is kept [ACP-213, AGT-071]", async () => {
-    const on = await stage([run("echo begun; sleep 60", { timeout_seconds: 1 })])
+  it("at its time-out, at a cancel and with its session a command is killed [ACP-213, ACP-077, AGT-071]", async () => {
+    const on = await stage([run("sleep 60", { timeout_seconds: 1 }), ...sleeping, ...sleeping])
     const { editor, program, sessionId } = on
-    await program.prompt(sessionId, "Work")
-    assert.deepInclude(outputs(on)[0], { exit_code: null, timed_out: true, stdout: "begun\n" })
-    await program.until((all) => all.find(({ method }) => method === "terminal/release"))
-    assert.deepStrictEqual(editor.groups.filter(isGroupAlive), [])
-  }, 30_000)
-
-  it("a cancel kills the command and gives its terminal back [ACP-213, AGT-071]", async () => {
-    const on = await stage([run("echo begun; sleep 60")])
-    const { editor, program, sessionId } = on
-    const prompted = program.prompt(sessionId, "Work")
-    await working(on)
+    const released = (count: number) =>
+      program.until((all) => all.filter(({ method }) => method === "terminal/release")[count - 1])
+    const timedOut = program.prompt(sessionId, "Work").catch(() => undefined)
+    await working(on, "term-2")
+    assert.deepInclude(outputs(on)[0], { exit_code: null, timed_out: true })
+    await editor.terminals.get("term-2")?.spoke
     await program.agent.notify("session/cancel", { sessionId })
-    assert.strictEqual((await prompted).stopReason, "cancelled")
+    assert.deepInclude(await timedOut, { stopReason: "cancelled" })
     assert.deepStrictEqual(editor.groups.filter(isGroupAlive), [])
     assert.deepInclude(ends(on).at(-1), { status: "failed" })
     assert.isUndefined(ends(on).at(-1)?._meta)
@@ -337,7 +336,13 @@ describe("terminals of the client", () => {
       events.find(({ type }) => type === "tool-output-delta"),
       { delta: "begun\n", stream: "combined" }
     )
-    await program.until((all) => all.find(({ method }) => method === "terminal/release"))
+    await released(2)
+    const closed = program.prompt(sessionId, "Work").catch(() => undefined)
+    await working(on, "term-3")
+    await program.agent.request("session/close", { sessionId })
+    assert.deepInclude(await closed, { stopReason: "cancelled" })
+    await released(3)
+    assert.deepStrictEqual(editor.groups.filter(isGroupAlive), [])
   }, 30_000)
 
   it("a cancel does not wait for a deaf client, and its late terminal is given back [ACP-213, ACP-181]", async () => {
@@ -361,20 +366,15 @@ describe("terminals of the client", () => {
     await program.until((all) => all.find(({ method }) => method === "terminal/release"))
   }, 30_000)
 
-  it("at the end of its input, or with its session, a command ends and its terminal is given back [ACP-213, ACP-077]", async () => {
-    for (const end of ["input", "session"]) {
-      const on = await stage([run("sleep 60")])
-      const { editor, program, sessionId } = on
-      const prompted = program.prompt(sessionId, "Work").catch(() => undefined)
-      await working(on)
-      if (end === "input") assert.deepStrictEqual(await program.end(), { code: 0, signal: null })
-      else await program.agent.request("session/close", { sessionId })
-      await prompted
-      const told = program.frames.map(({ method }) => method)
-      assert.isTrue(told.includes("terminal/kill"), end)
-      await program.until((all) => all.find(({ method }) => method === "terminal/release"))
-      if (end === "session") assert.deepStrictEqual(editor.groups.filter(isGroupAlive), [])
-    }
+  it("at the end of its input a command is told to end, and its terminal is given back [ACP-213, ACP-185]", async () => {
+    const on = await stage(sleeping)
+    const { program, sessionId } = on
+    const prompted = program.prompt(sessionId, "Work").catch(() => undefined)
+    await working(on, "term-1")
+    assert.deepStrictEqual(await program.end(), { code: 0, signal: null })
+    await prompted
+    const told = program.frames.flatMap(({ method }) => (method?.startsWith("terminal/") ? [method] : []))
+    assert.includeMembers(told, ["terminal/kill", "terminal/release"])
   }, 30_000)
 })
 
