@@ -114,6 +114,8 @@ const oldContent = (
     if (expected === undefined && path.size > limits.diffOldBytes) return Effect.succeed(undefined)
     const max = expected === undefined ? Number.POSITIVE_INFINITY : limits.readFileBytes
     return contentOf(readText, workspace, path, max).pipe(
+      // An editor may open an empty text under a name where nothing is.
+      Effect.map((bytes) => (path.kind === "missing" && bytes.length === 0 ? undefined : bytes)),
       Effect.catchIf(
         // A file that is not there has none, and one that may be written but not read has no old text.
         (problem) =>

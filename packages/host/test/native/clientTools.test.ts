@@ -289,6 +289,19 @@ describe("calls that a client carries out", () => {
     })
   )
 
+  it.effect("a file is new when neither the disk nor the client has something of it [ACP-211]", () =>
+    Effect.gen(function* () {
+      for (const [held, created] of [
+        [Effect.succeed(""), true],
+        [Effect.fail(new ClientRefused({ message: "there is none" })), true],
+        [Effect.succeed("not saved yet"), false]
+      ] as const) {
+        const on = yield* stage(() => readable("", { readText: () => held, writeText: () => Effect.void }))
+        assert.deepInclude((yield* on.call("files.write", write)).output, { created })
+      }
+    })
+  )
+
   it.effect("what has no text, and what is too long, is refused as from the disk [ACP-211]", () =>
     Effect.gen(function* () {
       const binary = yield* stage(() => readable("a\0b", { writeText: () => Effect.void }))
