@@ -167,10 +167,11 @@ export const make = (db: Connection) => {
   )
   const endSend = db.prepare("UPDATE sends SET outcome = ? WHERE id = ?")
   const sentSend = db.prepare("UPDATE sends SET outcome = 'sent', draft = 0 WHERE id = ?")
-  const setDraft = db.prepare("UPDATE sends SET draft = ? WHERE id = ?")
+  const pastedSend = db.prepare("UPDATE sends SET draft = 1, generation = ? WHERE id = ?")
+  const unpastedSend = db.prepare("UPDATE sends SET draft = 0 WHERE id = ?")
   const clearDrafts = db.prepare("UPDATE sends SET draft = 0 WHERE generation = ? AND draft = 1")
-  const draft = db.prepare<[string], { id: string; sender: string; at: number }>(
-    "SELECT id, sender, at FROM sends WHERE generation = ? AND draft = 1 ORDER BY at DESC, id DESC LIMIT 1"
+  const draft = db.prepare<[string], { id: string; sender: string; at: number; outcome: string }>(
+    "SELECT id, sender, at, outcome FROM sends WHERE generation = ? AND draft = 1 ORDER BY at DESC, id DESC LIMIT 1"
   )
   const startedSends = db.prepare<[], { id: string; node_id: string; draft: number }>(
     "SELECT id, node_id, draft FROM sends WHERE outcome = 'started' ORDER BY id"
@@ -272,7 +273,9 @@ export const make = (db: Connection) => {
     endSend: (id: string, outcome: string) => void endSend.run(outcome, id),
     /** Its Enter was pressed: nothing of it stands as a draft. */
     sentSend: (id: string) => void sentSend.run(id),
-    setDraft: (id: string, stands: boolean) => void setDraft.run(stands ? 1 : 0, id),
+    /** Its text is about to stand in the pane of this occupant. */
+    pastedSend: (id: string, generation: string) => void pastedSend.run(generation, id),
+    unpastedSend: (id: string) => void unpastedSend.run(id),
     clearDrafts: (generation: string) => void clearDrafts.run(generation),
     /** The last send of an occupant whose text may stand in its pane without an Enter. */
     draft: (generation: string) => draft.get(generation),

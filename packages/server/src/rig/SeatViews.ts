@@ -39,7 +39,9 @@ export const make = ({ seats, asks, logs, live, clock }: ViewSources) => {
     const reading = read(known.activity, occupant !== undefined, now)
     // A reading's end is a time of the steady clock; people read it on the wall's.
     const until = reading.until === null ? null : iso(reading.until - now + clock.wall())
-    const draft = occupant === undefined ? undefined : logs.draft(occupant.generation)
+    // A send that is under way is about to press Enter.
+    const last = occupant === undefined ? undefined : logs.draft(occupant.generation)
+    const draft = last?.outcome === "started" ? undefined : last
     const same = reading.value === known.value
     return {
       seat: row.session,

@@ -142,11 +142,11 @@ export const make = (store: RigStore, tmux: Tmux, sessions: Sessions): Sends => 
       const buffer = `tackroom-${Minting.uuid()}`
       yield* must(seat, "load_buffer", false, tmux.loadBuffer(buffer, text))
       sessions.ownInput(seat.nodeId)
-      yield* store.write((tx) => tx.logs.setDraft(sendId, true))
+      yield* store.write((tx) => tx.logs.pastedSend(sendId, occupant.generation))
       const pasted = yield* tmux.pasteBuffer(buffer, seat.session)
       if (pasted._tag !== "Done") {
         yield* tmux.dropBuffer(buffer)
-        if (pasted._tag !== "Unavailable") yield* store.write((tx) => tx.logs.setDraft(sendId, false))
+        if (pasted._tag !== "Unavailable") yield* store.write((tx) => tx.logs.unpastedSend(sendId))
         return yield* failure(seat, "paste_buffer", pasted._tag === "Unavailable")
       }
       yield* Effect.sleep(settleMs)

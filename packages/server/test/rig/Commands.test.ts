@@ -1,7 +1,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import type { AskView, SeatView } from "@tackroom/protocol/seat"
+import type { AskView, FeedEvent, SeatView } from "@tackroom/protocol/seat"
 import { spawn } from "node:child_process"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
@@ -10,6 +10,7 @@ import { commandNames, commands } from "../../src/rig/command/Commands.ts"
 import { failureOutput, type Output, perform, type Surroundings } from "../../src/rig/command/Perform.ts"
 import { make as makeClient } from "../../src/rig/command/RigClient.ts"
 import { completions, helpText } from "../../src/rig/command/Help.ts"
+import { pass } from "../../src/rig/Retention.ts"
 import { problemLine, readPresetText } from "../../src/rig/Presets.ts"
 import { Lab, plainRunner } from "./support/Lab.ts"
 import { rigCommand, runCommand } from "./support/ServiceProcess.ts"
@@ -195,6 +196,35 @@ describe("the commands", () => {
     await rig("person", "add", "op9", "--name", "Zoe")
     assert.deepStrictEqual([await ended, Buffer.concat(said).toString("utf8")], [0, ""])
     await rig("person", "remove", "op9")
+  })
+
+  it("follow the feed from what is kept, and say so, where the position is older", async () => {
+    const { service } = lab
+    await Effect.runPromise(pass(service.store, 2))
+    const [notes, events] = [new Array<string>(), new Array<string>()]
+    const parsed = parse(["feed", "--after", "1"])
+    if (parsed._tag !== "Run") throw new Error("no command")
+    const client = makeClient({ url: service.url, token: service.operatorToken })
+    const two = Promise.withResolvers<void>()
+    const write = (line: string): undefined => void (events.push(line) === 2 && two.resolve())
+    const around: Surroundings = {
+      readInput: Effect.never,
+      confirm: undefined,
+      write,
+      note: (line) => void notes.push(line),
+      fileExists: () => false
+    }
+    const fiber = Effect.runFork(perform("feed", parsed, client, around))
+    await two.promise
+    await Effect.runPromise(Fiber.interrupt(fiber))
+    const oldest = lab.head - 1
+    assert.deepStrictEqual(notes, [
+      `feed: the position is not to be had (trimmed); it goes on from ${oldest}, the head is ${lab.head}`
+    ])
+    assert.deepStrictEqual(
+      events.map((line) => (JSON.parse(line) as FeedEvent).cursor),
+      [oldest, lab.head]
+    )
   })
 
   it("send no text that is not UTF-8, and say where it stops being that [RIG-T1]", async () => {

@@ -152,6 +152,14 @@ describe("text that is sent", () => {
       [502, "send_failed", "paste_buffer", false],
       [502, "send_failed", "enter", true]
     ])
+    // What stands is known at once, and cleared before the next one is pasted.
+    assert.isString((await other.seat(seat)).draft?.sendId)
+    fs.writeFileSync(path.join(wrapper, "fails"), "C-u")
+    const standing = await other.api("sendSeat", { seat }, { text: "y", raw: true })
+    assert.deepInclude(standing.body, { code: "send_failed", step: "clear_draft", mayStandAsDraft: true })
+    fs.writeFileSync(path.join(wrapper, "fails"), "nothing-fails")
+    const sent = await other.api("sendSeat", { seat }, { text: "y", raw: true })
+    assert.match(String(sent.body["advisory"]), /was cleared first/u)
     await other.dispose()
   })
 })

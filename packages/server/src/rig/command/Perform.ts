@@ -442,12 +442,14 @@ const performers: Readonly<Record<Exclude<CommandName, "serve" | "presetCheck" |
             return around.write(data)
           },
           (name, data) => {
-            if (name === "tackroom.open" && position === undefined)
+            if (name === "tackroom.open" && position === undefined) {
               position = String((JSON.parse(data) as FeedFrameData<"tackroom.open">).head)
-            else if (name === "tackroom.reset") reset = JSON.parse(data) as FeedFrameData<"tackroom.reset">
-            else if (name === "tackroom.overflow")
+            } else if (name === "tackroom.overflow") {
               around.note("feed: it was not read fast enough; it goes on where it stopped")
-            if (reset !== undefined && name === "tackroom.reset" && !given) around.note(resetNote(reset))
+            } else if (name === "tackroom.reset") {
+              reset = JSON.parse(data) as FeedFrameData<"tackroom.reset">
+              if (!given || reset.reason === "trimmed") around.note(resetNote(reset))
+            }
           }
         )
         if (given && reset !== undefined) {
@@ -458,7 +460,6 @@ const performers: Readonly<Record<Exclude<CommandName, "serve" | "presetCheck" |
               exitCodes.refused
             )
           }
-          around.note(resetNote(reset))
           position = String(Math.max((reset.oldest ?? 1) - 1, 0))
         }
         given = false
