@@ -105,8 +105,8 @@ describe("the commands", () => {
   })
 
   it("answer what an agent asks, and ask before what permits by default", async () => {
-    const added = await rig("person", "add", "op1", "--name", "Ann")
-    assert.match(added.stdout, /token, shown this once: trp_/u)
+    const added = await performed(["person", "add", "op1", "--name", "Ann"])
+    assert.match(added.lines[1] ?? "", /token, shown this once: trp_/u)
     const ask = async (requestId: string) => {
       const reply = await lab.http("POST", "/api/activity/permission-requests", {
         token: lab.service.hookToken,
@@ -124,21 +124,22 @@ describe("the commands", () => {
       return String(reply.body["askId"])
     }
     const first = await ask("1")
-    const list = await rig("ask", "list")
-    assert.match(list.stdout, new RegExp(`${first} +pending +${seat} +op1 +Run`, "u"))
-    assert.notInclude(list.stdout, "\u001b")
+    const list = (await performed(["ask", "list"])).lines.join("\n")
+    assert.match(list, new RegExp(`${first} +pending +${seat} +op1 +Run`, "u"))
+    assert.notInclude(list, "\u001b")
     const unsure = await rig("ask", "answer", first, "--approve")
     assert.deepStrictEqual([unsure.code, unsure.stdout], [64, "This permits Allow (allow_once).\n"])
-    const words = await rig("ask", "answer", first, "--text", "hmm", "--by", "op1")
+    const words = await performed(["ask", "answer", first, "--text", "hmm", "--by", "op1"])
     assert.strictEqual(words.code, 1)
-    assert.match(words.stderr, /words_not_an_answer[\s\S]*nothing was done\nnext: /u)
-    assert.strictEqual((await rig("ask", "answer", first, "--drop", "--yes", "--by", "op1")).code, 0)
+    assert.match(words.lines.join("\n"), /words_not_an_answer[\s\S]*nothing was done\nnext: /u)
+    assert.strictEqual((await performed(["ask", "answer", first, "--drop", "--yes", "--by", "op1"])).code, 0)
     const shown = await json("ask", "show", first)
     assert.deepInclude((shown.body["ask"] as AskView).result ?? {}, { optionId: "allow", by: "op1", how: "drop" })
-    assert.match((await rig("stream", "list", "--tag", "runner-permission-permit")).stdout, /Permitted by default/u)
+    const items = await performed(["stream", "list", "--tag", "runner-permission-permit"])
+    assert.match(items.lines.join("\n"), /Permitted by default/u)
     const second = await ask("2")
     const row = ((await json("ask", "show", second)).body["ask"] as AskView).rows[0]?.rowId ?? ""
-    assert.strictEqual((await rig("row", "close", row, "--closure-reason", "denied")).code, 0)
+    assert.strictEqual((await performed(["row", "close", row, "--closure-reason", "denied"])).code, 0)
     assert.strictEqual((await json("ask", "show", second)).body["ok"], true)
   })
 
@@ -193,9 +194,9 @@ describe("the commands", () => {
     await new Promise((resolve) => feed.stdout.once("data", resolve))
     feed.stdout.destroy()
     // The next event finds nobody.
-    await rig("person", "add", "op9", "--name", "Zoe")
+    await performed(["person", "add", "op9", "--name", "Zoe"])
     assert.deepStrictEqual([await ended, Buffer.concat(said).toString("utf8")], [0, ""])
-    await rig("person", "remove", "op9")
+    await performed(["person", "remove", "op9"])
   })
 
   it("follow the feed from what is kept, and say so, where the position is older", async () => {
