@@ -366,9 +366,10 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       runs,
       offers: Offers.make(runtime),
       signIns: SignIns.make(Context.get(services, HarnessRegistry)),
-      clientServers: ClientServers.make(runtime, Context.get(services, McpServers), (ref) =>
-        isNative(ref) ? nativeCapabilities.mcp : takesMcp(ref, configured)
-      ),
+      clientServers: ClientServers.make(runtime, Context.get(services, McpServers), {
+        takes: (ref) => (isNative(ref) ? nativeCapabilities.mcp : takesMcp(ref, configured)),
+        isUsed: hostServers.has
+      }),
       clientSides,
       initialized: () => {
         providers.onChange(() => void fork(warmUp(providers)))

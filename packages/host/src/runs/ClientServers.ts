@@ -12,6 +12,8 @@ import type { HostRuntime } from "./HostRuntime.ts"
 export interface ClientServers {
   /** What every session of a harness takes; known without starting it (ACP-030). */
   readonly takes: (harness: HarnessRef) => HarnessCapabilities["mcp"]
+  /** The host itself has a server of that name (ACP-215). */
+  readonly isUsed: (name: string) => boolean
   /** These in place of those before; the session has them when it is opened next (ACP-073). */
   readonly replace: (
     sessionId: string,
@@ -26,9 +28,9 @@ export interface ClientServers {
 export const make = (
   runtime: Pick<HostRuntime, "config">,
   servers: McpServers["Service"],
-  takes: ClientServers["takes"]
+  known: Pick<ClientServers, "takes" | "isUsed">
 ): ClientServers => ({
-  takes,
+  ...known,
   replace: (sessionId, entries) =>
     Effect.gen(function* () {
       const { mcp } = yield* runtime.config.read(sessionId)

@@ -51,10 +51,19 @@ const foreign = (name: string, flags: object = {}): Promise<AcpProgram> => {
   return start(name, { harnesses: { "acp:test": harness } }, ["--harness", "acp:test"])
 }
 
-const own = (name: string, responses: ReadonlyArray<ReadonlyArray<object>> = []): Promise<AcpProgram> => {
+const own = (
+  name: string,
+  responses: ReadonlyArray<ReadonlyArray<object>> = [],
+  withServer = false
+): Promise<AcpProgram> => {
   const scenario = path.join(root, `${name}.scenario.json`)
   fs.writeFileSync(scenario, JSON.stringify({ scenario: 1, name: "acp", default: responses, exhausted: "echo" }))
-  return start(name, { providers: [{ name: "script", api: "script", scenario }] }, ["--model", "script/acp"])
+  const transport = { type: "stdio", command: process.execPath, args: [serverProgram] }
+  const config = {
+    providers: [{ name: "script", api: "script", scenario }],
+    servers: withServer ? [{ name: "house", transport }] : []
+  }
+  return start(name, config, ["--model", "script/acp"])
 }
 
 const env = [{ name: "TOKEN", value: token }]
@@ -172,7 +181,7 @@ describe("MCP servers of an editor", () => {
   }, 60_000)
 
   it("what cannot be a server is refused before its kind [ACP-215, ACP-216]", () => {
-    const taking = { takes: "stdio+http", names: new Set(["mine"]) } as const
+    const taking = { takes: "stdio+http" as const, isUsed: (name: string) => name === "mine" }
     const stdio = { name: "a", command: "/bin/true", args: [], env: [] }
     const remote = { type: "http" as const, name: "a", url: "https://mcp.example", headers: [] }
     const reason = (servers: ReadonlyArray<acp.McpServer>, takes: "none" | "stdio" | "stdio+http" = "stdio+http") => {
@@ -207,6 +216,13 @@ describe("MCP servers of an editor", () => {
     assert.strictEqual(reason([remote], "stdio"), "mcp_unsupported")
     assert.strictEqual(reason([{ ...remote, type: "sse" as const }]), "mcp_unsupported")
   })
+
+  it("a name that the host has itself is refused, and one that only looks like it is not [ACP-215]", async () => {
+    const program = await own("house", [], true)
+    const attempt = (name: string) => program.agent.request("session/new", { cwd: project, mcpServers: [real(name)] })
+    assert.strictEqual(await reasonOf(attempt("house")), "-32602 mcp_invalid")
+    assert.deepStrictEqual(told(await attempt("House")), [{ name: "House", status: "ready" }])
+  }, 60_000)
 
   it("our own agent has them ready with the answer, works with them, and they end with the session [ACP-073, ACP-214, ACP-217, ACP-218]", async () => {
     const call = { call: { tool: "manners.environment", arguments: {} } }

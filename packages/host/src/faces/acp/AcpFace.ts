@@ -13,6 +13,7 @@ import {
   RequestError
 } from "@agentclientprotocol/sdk"
 import { Effect, Exit, FiberSet, type Scope } from "effect"
+import { isNative } from "../../harnesses/Harnesses.ts"
 import type { Host } from "../../Host.ts"
 import { harnessOf, type Setup } from "../start/Setup.ts"
 import { authMethods, runnable } from "./AuthMethods.ts"
@@ -78,7 +79,8 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
     const sessions = makeSetup({
       host,
       setup,
-      takes,
+      // Another agent knows nothing of the host's own servers.
+      taking: { takes, isUsed: (name) => isNative(harness) && clientServers.isUsed(name) },
       open,
       needsRounds,
       cancelPrompts: (sessionId) => arrivals.cancel({ sessionId })

@@ -29,7 +29,7 @@ import { Projection } from "./Projection.ts"
 import { busy, internal, invalidParams, invalidRequest, noSession, Refusal } from "./Refusals.ts"
 import { Replay } from "./Replay.ts"
 import { decodePage, encodePage } from "./SessionPages.ts"
-import { checkServers, entriesOf, realDirectory } from "./SetupParams.ts"
+import { checkServers, entriesOf, realDirectory, type Taking } from "./SetupParams.ts"
 
 const pageSize = 50
 
@@ -51,8 +51,8 @@ interface Choices {
 export interface SetupParts {
   readonly host: Host
   readonly setup: Setup
-  /** The MCP servers that the agent's harness takes. */
-  readonly takes: HarnessCapabilities["mcp"]
+  /** The MCP servers that the agent takes. */
+  readonly taking: Taking
   readonly open: OpenSessions
   /** A cap of rounds was asked for: a harness that reports none is not served (SRV-007). */
   readonly needsRounds: boolean
@@ -90,8 +90,6 @@ const infoOf = (row: {
 export const makeSetup = (parts: SetupParts) => {
   const { cancelPrompts, host, needsRounds, open, setup } = parts
   const { clientServers: servers, runs, sessions } = host
-  /** Servers of the agent itself, which a client cannot take the names of. */
-  const names = new Set((setup.config.servers ?? []).map(({ name }) => name))
 
   const place = Effect.fnUntraced(function* (params: Place) {
     const found = realDirectory(params.cwd)
@@ -100,7 +98,7 @@ export const makeSetup = (parts: SetupParts) => {
       return yield* Effect.fail(invalidParams("directories_unsupported", "This agent works in one directory"))
     }
     const given = params.mcpServers ?? []
-    const refused = checkServers(given, { takes: parts.takes, names })
+    const refused = checkServers(given, parts.taking)
     return refused === undefined ? { workspace: found.directory, mcp: entriesOf(given) } : yield* Effect.fail(refused)
   })
 

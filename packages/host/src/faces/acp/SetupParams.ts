@@ -44,19 +44,19 @@ const badServer = (server: McpServer): string | undefined => {
     : "the url of a server is https, or of this machine"
 }
 
-/** What is taken of servers, and the names that the agent's own have. */
+/** What is taken of servers, and whether the agent has one of that name itself. */
 export interface Taking {
   readonly takes: HarnessCapabilities["mcp"]
-  readonly names: ReadonlySet<string>
+  readonly isUsed: (name: string) => boolean
 }
 
 /** Refuses servers that are wrong, and then those of a kind that the harness does not take (ACP-215, ACP-216). */
-export const checkServers = (servers: ReadonlyArray<McpServer>, { names: own, takes }: Taking): Refusal | undefined => {
+export const checkServers = (servers: ReadonlyArray<McpServer>, { isUsed, takes }: Taking): Refusal | undefined => {
   if (servers.length > serverLimit)
     return invalidParams("mcp_invalid", `A session has at most ${serverLimit} MCP servers`)
-  const names = new Set(own)
+  const names = new Set<string>()
   for (const server of servers) {
-    if (own.has(server.name)) return invalidParams("mcp_invalid", "The agent has an MCP server of that name")
+    if (isUsed(server.name)) return invalidParams("mcp_invalid", "The agent has an MCP server of that name")
     if (names.has(server.name)) return invalidParams("mcp_invalid", "Two MCP servers have one name")
     names.add(server.name)
     const bad = badServer(server)
