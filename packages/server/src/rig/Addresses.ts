@@ -13,7 +13,8 @@ export interface KnownAddress {
 
 export interface Addresses {
   readonly main: string
-  readonly guest: string | null
+  /** `null` when there is no listener for guests; absent when guests reach it under a name that somebody else looks after. */
+  readonly guest?: string | null
 }
 
 /** The ports that running seats know of a listener, those of the last launch first. */
@@ -27,4 +28,7 @@ export const cutOff = (
   known: ReadonlyArray<KnownAddress>,
   now: Addresses
 ): ReadonlyArray<{ readonly seat: string; readonly url: string }> =>
-  known.flatMap(({ guest, seat, url }) => (url === (guest ? now.guest : now.main) ? [] : [{ seat, url }]))
+  known.flatMap(({ guest, seat, url }) => {
+    const here = guest ? now.guest : now.main
+    return here === undefined || url === here ? [] : [{ seat, url }]
+  })

@@ -5,7 +5,7 @@
 import { paneVariables, type SeatError } from "@tackroom/protocol/seat"
 import { Effect, Result, type Scope } from "effect"
 import * as path from "node:path"
-import { cutOff, knownPorts } from "./Addresses.ts"
+import { type Addresses, cutOff, knownPorts } from "./Addresses.ts"
 import * as Activities from "./Activities.ts"
 import * as Asks from "./Asks.ts"
 import { findSeat, isRefusal } from "./Callers.ts"
@@ -113,6 +113,10 @@ export const make = ({
       endpoints: () => endpoints
     })
     yield* Sends.settleCutSends(store, log)
+    const addresses = (): Addresses => ({
+      main: endpoints.url,
+      ...(settings.guest?.url === undefined ? { guest: endpoints.guest ?? null } : {})
+    })
     const sends = Sends.make(store, tmux, sessions)
     const stops = Stops.make(store, tmux, occupants, launches.begun)
     const rigs = Rigs.make(store, launches, stops)
@@ -150,7 +154,7 @@ export const make = ({
         home: home.path,
         startedAt,
         listeners: { main: endpoints.url, guest: endpoints.guest ?? null },
-        cutOff: cutOff(store.seats.addresses(), { main: endpoints.url, guest: endpoints.guest ?? null }),
+        cutOff: cutOff(store.seats.addresses(), addresses()),
         tmux: answer._tag === "Done" ? "present" : answer._tag === "Absent" ? "absent" : "unavailable",
         tmuxVersion: tmuxVersion ?? null
       }))
@@ -183,7 +187,7 @@ export const make = ({
     if (guest !== undefined) {
       endpoints = { ...endpoints, guest: settings.guest?.url ?? `http://${authority(guest.host, guest.port)}` }
     }
-    for (const { seat, url: other } of cutOff(known, { main: url, guest: endpoints.guest ?? null })) {
+    for (const { seat, url: other } of cutOff(known, addresses())) {
       log.write("warn", "a running seat knows another address and is cut off until it is launched again", {
         seat,
         url: other

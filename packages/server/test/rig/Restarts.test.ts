@@ -1,14 +1,16 @@
 import { afterEach, assert, describe, it } from "@effect/vitest"
-import { type AskView, rigPath, type SeatView } from "@tackroom/protocol/seat"
+import { type AskView, rigPath, type SeatView, type ServiceStatus } from "@tackroom/protocol/seat"
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as http from "node:http"
 import * as path from "node:path"
+import { statusLines } from "../../src/rig/command/Printing.ts"
 import { openFile } from "../../src/database/SqliteFile.ts"
+import { type Addresses, cutOff, knownPorts } from "../../src/rig/Addresses.ts"
 import { hashOf } from "../../src/rig/Minting.ts"
 import { rigSchema } from "../../src/rig/RigTables.ts"
 import { Lab, plainRunner, record } from "./support/Lab.ts"
-import { runCommand, type ServiceProcess, startService } from "./support/ServiceProcess.ts"
+import { type ServiceProcess, startService } from "./support/ServiceProcess.ts"
 
 const seat = "dev-a@mill"
 const permissions = "/api/activity/permission-requests"
@@ -300,6 +302,22 @@ describe("a store of the first version", () => {
 })
 
 describe("a port that the system chose", () => {
+  it("is known from what seats were told, and who was told another address is cut off", () => {
+    const known = [
+      { seat: "a", guest: false, url: "http://127.0.0.1:5001" },
+      { seat: "b", guest: true, url: "http://10.0.0.1:5002" },
+      { seat: "c", guest: false, url: "http://127.0.0.1:5000" },
+      { seat: "d", guest: false, url: "http://127.0.0.1:5001" }
+    ]
+    assert.deepStrictEqual([knownPorts(known, false), knownPorts(known, true)], [[5001, 5000], [5002]])
+    const cut = (now: Addresses) => cutOff(known, now).map(({ seat: name }) => name)
+    const main = "http://127.0.0.1:5001"
+    assert.deepStrictEqual(cut({ main, guest: "http://10.0.0.1:5002" }), ["c"])
+    assert.deepStrictEqual(cut({ main, guest: null }), ["b", "c"])
+    // Under a name of its own the listener may be reached as before.
+    assert.deepStrictEqual(cut({ main }), ["c"])
+  })
+
   it("is taken again for guests, too [RIG-006]", async () => {
     const lab = await new Lab({ variables: { OPENRIG_GUEST_ACTIVITY_PORT: "0" } }).start()
     labs.push(lab)
@@ -313,26 +331,30 @@ describe("a port that the system chose", () => {
   })
 
   it("is taken again while seats live that know it, and who is cut off without it is named [RIG-006]", async () => {
-    const lab = await prepared()
+    const said: Array<readonly [string, unknown]> = []
+    const lab = new Lab({ log: { write: (_, message, fields) => said.push([message, fields?.["seat"]]) } })
+    labs.push(await lab.start())
+    lab.runner("otter", plainRunner())
+    await lab.rig({ member: "a" })
     await lab.launch(seat)
     const { url } = lab.service
     await lab.end()
-    const again = await start(lab)
-    assert.strictEqual(again.url, url)
-    await again.end("SIGKILL")
+    await lab.start()
+    assert.strictEqual(lab.service.url, url)
+    await lab.end()
 
     const taken = http.createServer()
     await new Promise<void>((resolve) => taken.listen(Number(new URL(url).port), "127.0.0.1", () => resolve()))
-    const other = await start(lab)
-    assert.notStrictEqual(other.url, url)
-    assert.match(other.log(), /"the port that running seats know is not to be had"/u)
-    assert.match(other.log(), /is cut off until it is launched again","seat":"dev-a@mill"/u)
-    const status = await call(other, "GET", "/api/rig/v1/status")
-    assert.deepStrictEqual(status.body["cutOff"], [{ seat, url }])
-    const told = await runCommand(lab.family, ["status"])
-    assert.match(told.stdout, new RegExp(`cut off +dev-a@mill knows ${url} and reaches nobody there`, "u"))
-    assert.strictEqual((await call(other, "POST", `/api/rig/v1/seats/${seat}/stop`, {})).status, 200)
-    assert.deepStrictEqual((await call(other, "GET", "/api/rig/v1/status")).body["cutOff"], [])
+    await lab.start()
+    assert.notStrictEqual(lab.service.url, url)
+    assert.deepInclude(said, ["the port that running seats know is not to be had", undefined])
+    assert.deepInclude(said, ["a running seat knows another address and is cut off until it is launched again", seat])
+    const status = async () => (await lab.api("status")).body as unknown as ServiceStatus
+    assert.deepStrictEqual((await status()).cutOff, [{ seat, url }])
+    const told = statusLines(await status()).join("\n")
+    assert.match(told, new RegExp(`cut off +dev-a@mill knows ${url} and reaches nobody there`, "u"))
+    await lab.api("stopSeat", { seat })
+    assert.deepStrictEqual((await status()).cutOff, [])
     await new Promise((resolve) => taken.close(resolve))
   })
 })

@@ -16,7 +16,7 @@ import {
 } from "@tackroom/protocol/seat"
 import { Effect, Exit, Result, Scope } from "effect"
 import * as RigService from "../../../src/rig/RigService.ts"
-import { silent } from "../../../src/rig/ServiceLog.ts"
+import { type ServiceLog, silent } from "../../../src/rig/ServiceLog.ts"
 import { readSettings, type Variables } from "../../../src/rig/Settings.ts"
 
 export interface Reply {
@@ -43,6 +43,7 @@ export const plainRunner = (nativeRef = "c-1"): string =>
 export interface LabOptions {
   readonly variables?: Variables
   readonly home?: string
+  readonly log?: ServiceLog
 }
 
 const settingsOf = (home: string, variables: Variables) => Result.getOrThrow(readSettings(variables, home))
@@ -53,8 +54,10 @@ export class Lab {
   #scope: Scope.Closeable | undefined
   #service: RigService.RigService | undefined
   readonly #variables: Variables
+  readonly #log: ServiceLog
 
-  constructor({ variables = {}, home }: LabOptions = {}) {
+  constructor({ variables = {}, home, log = silent }: LabOptions = {}) {
+    this.#log = log
     this.family = home ?? fs.mkdtempSync(path.join(os.tmpdir(), "rig-"))
     this.#owned = home === undefined
     this.#variables = { ...process.env, TACKROOM_RIG_PORT: "0", ...variables }
@@ -81,7 +84,7 @@ export class Lab {
         settings: settingsOf(this.family, this.#variables),
         variables: this.#variables,
         version: "0.0.0-test",
-        log: silent
+        log: this.#log
       }).pipe(Scope.provide(scope))
     )
     return this

@@ -13,8 +13,6 @@ export interface ServiceProcess {
   readonly url: string
   readonly hookToken: string
   readonly operatorToken: string
-  /** What it wrote to standard error by now. */
-  readonly log: () => string
   /** Ends it by a signal; its exit code, or the signal that ended it. */
   readonly end: (signal: NodeJS.Signals) => Promise<number | NodeJS.Signals>
 }
@@ -42,7 +40,6 @@ export const startService = (
         url: (JSON.parse(line) as { readonly url: string }).url,
         hookToken: token("activity-hook-token"),
         operatorToken: token("operator-token"),
-        log: () => text,
         end: (signal) => {
           child.kill(signal)
           return ended
