@@ -96,6 +96,8 @@ export interface HostOptions {
 
 export interface Host {
   readonly methods: Handlers.HostMethods
+  /** What the configuration has and the host does without. */
+  readonly warnings: ReadonlyArray<string>
   readonly stateDir: string
   readonly providers: Providers.Providers
   readonly agents: Agents.Agents
@@ -207,7 +209,8 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     }
     const isAliasTaken = (alias: string) => tools.findAlias(alias) !== undefined
     const hostServers = yield* HostServers.make({ ...mcp, catalog, key: state.key, isAliasTaken })
-    yield* hostServers.configure(config.servers ?? [])
+    const missingServers = yield* hostServers.configure(config.servers ?? [])
+    for (const warning of missingServers) yield* Effect.logWarning(warning)
     const servers = yield* SessionServers.make({
       ...mcp,
       isAliasTaken: (alias) => isAliasTaken(alias) || hostServers.findAlias(alias) !== undefined,
@@ -348,7 +351,12 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       storage: "sqlite",
       sandbox,
       limits,
-      warnings: [...warnings, sandboxWarning, ...(config.telemetry == null ? [] : [telemetryWarning])],
+      warnings: [
+        ...warnings,
+        ...missingServers,
+        sandboxWarning,
+        ...(config.telemetry == null ? [] : [telemetryWarning])
+      ],
       agents,
       providers,
       servers: hostServers,
@@ -359,6 +367,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     const fork = yield* FiberSet.makeRuntime<never>()
     return {
       methods,
+      warnings: missingServers,
       stateDir: state.path,
       providers,
       agents,

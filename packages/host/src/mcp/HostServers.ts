@@ -55,8 +55,11 @@ export interface HostServers {
   readonly register: (
     params: McpRegisterParams
   ) => Effect.Effect<{ readonly server: ShownServer; readonly duplicate: boolean }, RegisterFailure>
-  /** Takes what the configuration has: servers that are known come up in the background, new ones are waited for. */
-  readonly configure: (servers: ReadonlyArray<McpRegisterParams>) => Effect.Effect<void, StartupFailed>
+  /**
+   * Takes what the configuration has: servers that are known come up in the background, new ones are waited for. Gives a
+   * warning for each that does not come up; the host does without it.
+   */
+  readonly configure: (servers: ReadonlyArray<McpRegisterParams>) => Effect.Effect<ReadonlyArray<string>, StartupFailed>
   readonly list: () => ReadonlyArray<ShownServer>
   readonly has: (name: string) => boolean
   /** The tool as it is now, or as it was when its server was up last. */
@@ -344,33 +347,44 @@ export const make = Effect.fnUntraced(function* (
       .flatMap((record) => (record.configured ? [[record.registration.name, record] as const] : []))
   )
 
-  const configureOne = Effect.fnUntraced(function* (given: McpRegisterParams) {
+  const configureOne = Effect.fnUntraced(function* (
+    given: McpRegisterParams
+  ): Effect.fn.Return<ReadonlyArray<string>, RegisterFailure> {
     const registration = withoutValues(given, digest)
     const saved = configuredBefore.get(given.name)
     if (entries.get(given.name) === undefined && saved !== undefined && isSame(saved.registration, registration)) {
       yield* load(saved)
     }
     const entry = entries.get(given.name)
-    if (entry === undefined) return yield* Effect.asVoid(add(given, registration, true))
+    if (entry === undefined) {
+      return yield* add(given, registration, true).pipe(
+        Effect.as([]),
+        Effect.catchTag("ProviderUnavailable", ({ message }) => Effect.succeed([message]))
+      )
+    }
     if (!isSame(entry.registration, registration)) {
       return yield* new Conflict({ reason: "mcp_immutable", id: given.name })
     }
     const server = entry.server ?? (yield* equip(entry, given, new Set()))
     yield* Effect.forkIn(Effect.ignore(server.start), parent)
+    return []
   })
 
   return {
     register,
     configure: (servers) =>
-      Effect.forEach(
-        servers,
-        (given, index) =>
-          configureOne(given).pipe(
-            Effect.mapError(
-              ({ message }) => new StartupFailed({ reason: "bad_config", path: `servers[${index}]`, detail: message })
-            )
-          ),
-        { concurrency: "unbounded", discard: true }
+      Effect.map(
+        Effect.forEach(
+          servers,
+          (given, index) =>
+            configureOne(given).pipe(
+              Effect.mapError(
+                ({ message }) => new StartupFailed({ reason: "bad_config", path: `servers[${index}]`, detail: message })
+              )
+            ),
+          { concurrency: "unbounded" }
+        ),
+        (warnings) => warnings.flat()
       ),
     list: () => [...entries.values()].map(shown),
     has: (name) => entries.has(name),

@@ -7,7 +7,7 @@
  */
 import type { HarnessEvent } from "@tackroom/protocol/events"
 import type { McpServer } from "@tackroom/sdk/adapters"
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import type { ExecuteTool, SessionTool } from "../native/SessionSetup.ts"
 import { splitQualifiedName } from "../tools/Tools.ts"
 import { connect, type ConnectionParts } from "./Connection.ts"
@@ -34,7 +34,7 @@ export interface SessionPlace {
 export interface SessionServers {
   /** Replaces the session's servers by these. Returns when each is being started; those of before end meanwhile. */
   readonly open: (place: SessionPlace, servers: ReadonlyArray<McpServer>) => Effect.Effect<void>
-  /** Ends the session's servers; returns when nothing of them is left. */
+  /** Ends the session's servers; returns when nothing is left of them, nor of those that they replaced. */
   readonly close: (sessionId: string) => Effect.Effect<void>
   readonly tools: (sessionId: string) => ReadonlyArray<SessionTool>
   /** The binding of a tool as it is now, undefined for one that is no tool of the session's servers. */
@@ -62,6 +62,8 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SessionServers, never, Scope.Scope> {
   const parent = yield* Effect.scope
   const opened = new Map<string, Opened>()
+  /** Servers that others took the place of, as long as they end. */
+  const ending = new Map<string, Set<Fiber.Fiber<void>>>()
 
   const serverOf = (sessionId: string, qualifiedName: string): Server.Server | undefined => {
     const provider = splitQualifiedName(qualifiedName)?.provider
@@ -101,11 +103,18 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const open = Effect.fnUntraced(function* (place: SessionPlace, given: ReadonlyArray<McpServer>) {
-    yield* Effect.forkIn(take(place.sessionId), parent)
+    const { sessionId } = place
+    const replaced = yield* Effect.forkIn(take(sessionId), parent)
+    const others = ending.get(sessionId) ?? new Set()
+    ending.set(sessionId, others.add(replaced))
+    replaced.addObserver(() => {
+      others.delete(replaced)
+      if (others.size === 0) ending.delete(sessionId)
+    })
     if (given.length === 0) return
     const scope = yield* Scope.fork(parent)
     const servers = new Map<string, Server.Server>()
-    opened.set(place.sessionId, { servers, scope })
+    opened.set(sessionId, { servers, scope })
     const names = fittedNames(
       given.map(({ name }) => name),
       config.isNameTaken
@@ -120,7 +129,8 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     open,
-    close: (sessionId) => Effect.suspend(() => take(sessionId)),
+    close: (sessionId) =>
+      Effect.suspend(() => Effect.andThen(take(sessionId), Fiber.awaitAll(ending.get(sessionId) ?? []))),
     tools,
     bindingOf: (sessionId, qualifiedName) => serverOf(sessionId, qualifiedName)?.find(qualifiedName)?.boundTo,
     bindingChanged: (sessionId, qualifiedName) =>

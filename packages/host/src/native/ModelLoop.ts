@@ -254,7 +254,7 @@ const callEvents = Effect.fnUntraced(function* (
         type: "tool-start",
         toolCallId,
         toolName: call.tool,
-        kind: kindOf(qualifiedName),
+        kind: tool?.source === "mcp" || tool?.source === "session" ? "mcp" : kindOf(qualifiedName),
         metadata: {
           qualified_name: qualifiedName,
           ...(tool?.category === undefined ? {} : { category: tool.category }),

@@ -1,4 +1,6 @@
 /** Servers for tests: real processes, and what was told of them. */
+import { existsSync, readFileSync, watch } from "node:fs"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import type { HarnessEvent, McpEntry } from "@tackroom/protocol/events"
@@ -29,6 +31,18 @@ export const entry = (manner: ServerManner = {}): McpEntry => ({
   command: process.execPath,
   args: [program, JSON.stringify(manner)]
 })
+
+/** Completes when a file of the folder has this line. */
+export const awaitLine = (folder: string, name: string, line: string) =>
+  Effect.callback<void>((resume) => {
+    const file = join(folder, name)
+    const has = () => existsSync(file) && readFileSync(file, "utf8").split("\n").includes(line)
+    const watcher = watch(folder, () => {
+      if (has()) resume(Effect.void)
+    })
+    if (has()) resume(Effect.void)
+    return Effect.sync(() => watcher.close())
+  })
 
 interface Told {
   readonly tell: (event: HarnessEvent) => Effect.Effect<void>

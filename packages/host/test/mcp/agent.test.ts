@@ -1,4 +1,5 @@
 /** The native agent works with the MCP servers of its session (AGT-030, AGT-033, ACP-214, ACP-217, ACP-219). */
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import type { McpEntry } from "@tackroom/protocol/events"
@@ -8,6 +9,7 @@ import {
   at,
   call,
   ended,
+  folder,
   interrupted,
   journal,
   ofType,
@@ -20,7 +22,7 @@ import {
   type StageOptions,
   start
 } from "../runs/Kit.ts"
-import { entry } from "./Kit.ts"
+import { awaitLine, entry } from "./Kit.ts"
 
 const done = [say("Done.")]
 
@@ -57,6 +59,7 @@ describe("an agent with servers of its session", () => {
         yield* respond(on, asked.id, "once")
         assert.strictEqual((yield* ended(on)).status, "completed")
         const events = yield* journal(on)
+        assert.strictEqual(ofType(events, "tool-start")[0]?.["kind"], "mcp")
         const [output] = ofType(events, "tool-output")
         assert.deepStrictEqual(output?.["output"], { sum: 42 })
         assert.deepStrictEqual(output?.["metadata"], { tool: "manners__sum", outcome: "completed" })
@@ -79,6 +82,24 @@ describe("an agent with servers of its session", () => {
       )
       assert.strictEqual((yield* run(on)).status, "completed")
       assert.strictEqual(ofType(yield* journal(on), "tool-output").length, 1)
+    })
+  )
+
+  it.live("a cancelled turn does not wait for a server that goes on; the server is told [RUN-258]", () =>
+    Effect.gen(function* () {
+      const place = yield* folder
+      const notes = join(place.root, "notes")
+      const on = yield* withServers(
+        { scenario: [[call("manners.hang", {})], done], agent: { approvals: { mode: "never" } } },
+        { manners: entry({ notes }) }
+      )
+      yield* start(on)
+      yield* awaitLine(place.root, "notes", "call hang")
+      yield* on.api["run/cancel"]({ sessionId: on.sessionId })
+      assert.strictEqual((yield* ended(on)).status, "cancelled")
+      yield* awaitLine(place.root, "notes", "cancelled 2")
+      const [end] = ofType(yield* journal(on), "tool-error")
+      assert.deepStrictEqual([end?.["code"], at(end, "metadata", "outcome")], ["cancelled", "failed"])
     })
   )
 

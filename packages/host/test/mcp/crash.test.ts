@@ -1,6 +1,6 @@
 /** A host that is killed in the middle of a call of a server's tool (RUN-090, RUN-522, AGT-033). */
 import { spawn } from "node:child_process"
-import { existsSync, readFileSync, watch } from "node:fs"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
@@ -8,21 +8,9 @@ import type { HostConfig } from "@tackroom/protocol/run"
 import { isGroupAlive } from "@tackroom/sdk/process"
 import { Effect } from "effect"
 import { agent, at, call, ended, folder, journal, ofType, openHost, say, type Stage } from "../runs/Kit.ts"
-import { entry } from "./Kit.ts"
+import { awaitLine, entry } from "./Kit.ts"
 
 const program = fileURLToPath(new URL("fixtures/host.ts", import.meta.url))
-
-/** Completes when a file of the folder has this line. */
-const awaitLine = (folder: string, name: string, line: string) =>
-  Effect.callback<void>((resume) => {
-    const file = join(folder, name)
-    const has = () => existsSync(file) && readFileSync(file, "utf8").split("\n").includes(line)
-    const watcher = watch(folder, () => {
-      if (has()) resume(Effect.void)
-    })
-    if (has()) resume(Effect.void)
-    return Effect.sync(() => watcher.close())
-  })
 
 const exited = (child: ReturnType<typeof spawn>) =>
   Effect.callback<void>((resume) => void child.once("exit", () => resume(Effect.void)))

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import type { McpServer } from "@tackroom/sdk/adapters"
 import { isGroupAlive } from "@tackroom/sdk/process"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -206,6 +207,55 @@ describe("calls", () => {
 })
 
 describe("stopping", () => {
+  it.live("servers that are replaced again and again leave nothing behind [RUN-259]", () =>
+    Effect.gen(function* () {
+      const on = yield* ready()
+      const all = new Set(yield* on.pids)
+      for (let n = 0; n < 12; n++) {
+        yield* on.servers.open({ sessionId, directory: process.cwd(), tell: on.tell }, [server()])
+        yield* on.status("ready")
+        for (const pid of yield* on.pids) all.add(pid)
+      }
+      assert.strictEqual(all.size, 13)
+      yield* on.servers.close(sessionId)
+      assert.deepStrictEqual(
+        [...all].filter((pid) => isGroupAlive(pid)),
+        []
+      )
+    })
+  )
+
+  it.live("a program that is no server is given up, and its broken pipe hurts nobody", () =>
+    Effect.gen(function* () {
+      const program = (name: string, command: string, ...args: ReadonlyArray<string>): McpServer => ({
+        name,
+        transport: "stdio",
+        command,
+        args,
+        env: {}
+      })
+      const on = yield* open(
+        program("false", "/bin/false"),
+        program("cat", "/bin/cat"),
+        program("yes", "/usr/bin/yes"),
+        program("closed", "/bin/sh", "-c", "exec 1>&-; cat > /dev/null")
+      )
+      for (let n = 0; n < 4; n++) yield* on.settled
+      const errors = on
+        .events()
+        .flatMap((event) =>
+          event.type === "mcp-server-status" && event.status === "failed" ? [[event.serverName, event.error]] : []
+        )
+      assert.deepStrictEqual(Object.fromEntries(errors), {
+        false: "it ended (exit code 1)",
+        // It hears its own question, which it does not answer.
+        cat: "Method not found",
+        yes: "what it writes to stdout is no MCP",
+        closed: "it closed its output"
+      })
+    })
+  )
+
   it.live(
     "a server is asked by the end of its input, then by SIGTERM, then killed, and its whole group with it [RUN-259]",
     () =>

@@ -289,8 +289,31 @@ describe("servers of the configuration", () => {
       yield* changed.close
       const unseen = yield* Effect.flip(openHost({ ...config, agents: [agent({ tools: ["manners.never"] })] }))
       assert.deepInclude(unseen, { reason: "bad_config", path: "agents[0]" })
-      const broken = yield* Effect.flip(openHost({ ...config, servers: [registration({ dies: "no" })] }))
-      assert.deepInclude(broken, { reason: "bad_config", path: "servers[0]" })
+      const elsewhere = { name: "far", transport: { type: "http", url: "https://example.com/" } } as const
+      const refused = yield* Effect.flip(openHost({ ...config, servers: [elsewhere] }))
+      assert.deepInclude(refused, { reason: "bad_config", path: "servers[0]" })
+    })
+  )
+
+  it.live("that do not come up are a warning, and missed only by the agents that name their tools [RUN-331]", () =>
+    Effect.gen(function* () {
+      const place = yield* folder
+      const config: HostConfig = {
+        stateDir: place.stateDir,
+        sandbox: "none",
+        servers: [registration({ dies: "no" }, { name: "short" }), registration()],
+        agents: [agent({ tools: ["manners.echo"] })]
+      }
+      const opened = yield* openHost(config, { initialize: false })
+      const warnings = at(yield* opened.wire("initialize"), "warnings")
+      assert.include(String(warnings), "mcp server short is not available: it ended (exit code 4): no")
+      assert.deepStrictEqual(
+        (yield* opened.api["mcp/list"]({})).servers.map(({ name }) => name),
+        ["manners"]
+      )
+      yield* opened.close
+      const missed = yield* Effect.flip(openHost({ ...config, agents: [agent({ tools: ["short.echo"] })] }))
+      assert.deepInclude(missed, { reason: "bad_config", path: "agents[0]" })
     })
   )
 })

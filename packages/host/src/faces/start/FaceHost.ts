@@ -313,6 +313,11 @@ export const openSession = (
       scripted: isScripted(session),
       agent: isBare && plan.setup.isBare ? undefined : session.agentId,
       model: model === null ? undefined : isOwn ? `${model.connection}/${model.model}` : model.model,
-      warnings: [...(isScripted(session) ? ["the model is scripted"] : []), ...(made?.warnings ?? []), ...plan.warnings]
+      warnings: [
+        ...(isScripted(session) ? ["the model is scripted"] : []),
+        ...(made?.warnings ?? []),
+        ...plan.warnings,
+        ...host.warnings
+      ]
     }
   })
