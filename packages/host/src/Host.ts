@@ -259,7 +259,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       execute: executeTool(runner, [
         servers,
         hostServers,
-        clientTools({ sides: clientSides, stateDir: state.path, shellSecondsMax: limits.shellTimeoutSMax })
+        clientTools({ runner, sides: clientSides, stateDir: state.path, shellSecondsMax: limits.shellTimeoutSMax })
       ]),
       servers,
       redact

@@ -91,11 +91,7 @@ export const acpRules: ReadonlyArray<Requirement> = [
   { id: "ACP-186", title: "a client that is gone leaves no open request" },
   // 12.9 What the client offers, and MCP servers
   { id: "ACP-210", title: "only what the client offers is called" },
-  {
-    id: "ACP-211",
-    title: "file tools work through the client's files",
-    remains: "an edit for a client that offers only one of reading and writing, which is made on the disk"
-  },
+  { id: "ACP-211", title: "file tools work through the client's files" },
   { id: "ACP-212", title: "an error of the client's files is the tool's" },
   {
     id: "ACP-213",

@@ -1,20 +1,21 @@
 /**
- * Which calls of a session its client carries out: files.read and files.write on text files, files.edit where it offers both,
- * and shell.run in its terminal (ACP-211, ACP-213). Every other call is the tool runner's: a client without the capability,
- * bytes, lists and searches, and a command with an input, which a terminal could get on its command line only.
+ * Which calls of a session its client carries out: files.read, files.write and files.edit on text files, and shell.run in its
+ * terminal (ACP-211, ACP-213). Every other call is the tool runner's: a client without the capability, bytes, lists and
+ * searches, and a command with an input, which a terminal could get on its command line only.
  *
  * It owns the two phases of such a call, as the tool runner has them: checked by the same workspace, in the same words, before
  * its dispatch record; then carried out. How that is done is `tools/ClientFiles.ts` and `tools/ClientShell.ts`.
  */
 import { Effect, type Schema } from "effect"
-import { editThroughClient, readThroughClient, writeThroughClient } from "../tools/ClientFiles.ts"
+import { type ClientFiles, editThroughClient, readThroughClient, writeThroughClient } from "../tools/ClientFiles.ts"
 import { fitsTerminal, runInTerminal } from "../tools/ClientShell.ts"
-import type { ClientLost, ClientSides } from "../tools/ClientSide.ts"
+import { ClientLost, type ClientSides } from "../tools/ClientSide.ts"
 import { checkEdit, checkWrite, type FilesEditInput, type FilesWriteInput } from "../tools/FileChange.ts"
 import type { FilesReadInput } from "../tools/FileContent.ts"
 import { Failed, NotRun } from "../tools/Refusal.ts"
 import type { FileDiff } from "../tools/Results.ts"
 import { prepareShell, type ShellInput } from "../tools/Shell.ts"
+import type { ToolRunnerService } from "../tools/ToolRunner.ts"
 import { Workspace } from "../tools/Workspace.ts"
 import type { ExecuteTool, ToolOutput, ToolProblem } from "./SessionSetup.ts"
 
@@ -23,6 +24,7 @@ export interface ClientToolsParts {
   /** Never open to a tool (AGT-061). */
   readonly stateDir: string
   readonly shellSecondsMax: number
+  readonly runner: Pick<ToolRunnerService, "call">
 }
 
 type Call = Parameters<ExecuteTool>[0]
@@ -40,7 +42,7 @@ const refusalOf = (cause: unknown): ToolProblem => ({
   message: cause instanceof NotRun ? cause.message : "the call could not be prepared"
 })
 
-export const clientTools = ({ shellSecondsMax, sides, stateDir }: ClientToolsParts) => {
+export const clientTools = ({ runner, shellSecondsMax, sides, stateDir }: ClientToolsParts) => {
   const run = (call: Call, check: (workspace: Workspace) => Promise<Step>): Effect.Effect<ToolOutput, ToolProblem> =>
     Effect.gen(function* () {
       const step = yield* Effect.tryPromise({
@@ -59,6 +61,24 @@ export const clientTools = ({ shellSecondsMax, sides, stateDir }: ClientToolsPar
       return { output: output as Schema.JsonObject, ...(diff === undefined ? {} : { diff }) }
     })
 
+  /** The tool runner's part of a change, which is dispatched already. */
+  const onDisk =
+    ({ arguments: args, tool, workspace }: Call): ClientFiles["onDisk"] =>
+    (client) =>
+      runner.call({ tool, arguments: args, workspace, client }).pipe(
+        Effect.mapError((problem) => {
+          if (problem._tag === "ToolFailed") return new Failed(problem.message, problem.code)
+          return problem._tag === "ToolNotRun" || client.takes === true
+            ? new Failed(problem.message)
+            : new ClientLost({ message: problem.message, code: "failed" })
+        }),
+        Effect.flatMap((result) =>
+          (result.tool === "files.write" || result.tool === "files.edit") && result.diff !== undefined
+            ? Effect.succeed({ output: result.output, diff: result.diff })
+            : Effect.fail(new Failed("the tool failed in an unexpected way"))
+        )
+      )
+
   /** What was sent when the turn was cancelled may be written or not (ACP-212). */
   const uncertain = (call: Call, message: string): void => call.ifInterrupted({ outcome: "unknown", message })
 
@@ -75,6 +95,7 @@ export const clientTools = ({ shellSecondsMax, sides, stateDir }: ClientToolsPar
             Effect.onInterrupt(send(path, text), () =>
               Effect.sync(() => uncertain(call, "it was cancelled before the client had answered"))
             )
+    const files: ClientFiles = { readText, writeText, onDisk: onDisk(call) }
     switch (call.tool) {
       case "files.read": {
         const input = given as FilesReadInput
@@ -86,18 +107,18 @@ export const clientTools = ({ shellSecondsMax, sides, stateDir }: ClientToolsPar
       }
       case "files.write": {
         const input = given as FilesWriteInput
-        if (writeText === undefined || (readText === undefined && input.expect_sha256 !== undefined)) return undefined
+        if (readText === undefined && writeText === undefined) return undefined
         return run(call, async (workspace) => {
           checkWrite(input)
-          return writeThroughClient({ readText, writeText }, workspace, await workspace.resolve(input.path), input)
+          return writeThroughClient(files, workspace, await workspace.resolve(input.path), input)
         })
       }
       case "files.edit": {
         const input = given as FilesEditInput
-        if (writeText === undefined || readText === undefined) return undefined
+        if (readText === undefined && writeText === undefined) return undefined
         return run(call, async (workspace) => {
           checkEdit(input)
-          return editThroughClient({ readText, writeText }, workspace, await workspace.resolve(input.path), input)
+          return editThroughClient(files, workspace, await workspace.resolve(input.path), input)
         })
       }
       case "shell.run": {

@@ -3,15 +3,23 @@
  *
  * Which paths are allowed is the workspace's decision, taken again right before the client is asked, who opens them by name;
  * results are made as in the tool runner (`FileContent.ts`, `FileChange.ts`). An error of the client is the tool's, and the disk
- * is not used instead. A change fails with `ClientLost` when it was sent and nobody said what became of it; everything before
+ * is not used instead; a client that offers only one of reading and writing does its part of a change, and the tool runner the
+ * other. A change fails with `ClientLost` when it was sent and nobody said what became of it; everything before
  * that fails with `Failed`, and nothing was changed. Changes of one file are taken one after another.
  */
 import { Effect, Semaphore } from "effect"
 import { lstat } from "node:fs/promises"
 import { attempt, orFailed, within } from "./ClientCall.ts"
 import type { ClientLost, ClientProblem, ClientSide } from "./ClientSide.ts"
-import { type Changed, editChange, type FilesEditInput, type FilesWriteInput, writeChange } from "./FileChange.ts"
-import { type FilesReadInput, readContent, tooLarge } from "./FileContent.ts"
+import {
+  type Changed,
+  type ClientPart,
+  editChange,
+  type FilesEditInput,
+  type FilesWriteInput,
+  writeChange
+} from "./FileChange.ts"
+import { type FilesReadInput, readContent, sha256, tooLarge } from "./FileContent.ts"
 import { limits } from "./Limits.ts"
 import { Failed, fileFailure, named } from "./Refusal.ts"
 import type { FilesEditResult, FilesReadResult, FilesWriteResult } from "./Results.ts"
@@ -126,26 +134,44 @@ const oldContent = (
     )
   })
 
-/** The client's files, as far as it offers them. */
+export type Change = Changed<FilesWriteResult | FilesEditResult>
+
+/** The client's files, as far as it offers them, and who does the rest. */
 export interface ClientFiles {
   readonly readText: ReadText | undefined
-  readonly writeText: WriteText
+  readonly writeText: WriteText | undefined
+  /** The change without the client's part of it, in the tool runner. */
+  readonly onDisk: (part: ClientPart) => Effect.Effect<Change, Failed | ClientLost>
 }
 
+/** A file of the disk as the client is to have it. */
+const handOverFromDisk = Effect.fnUntraced(function* (files: ClientFiles, writeText: WriteText, path: Resolved) {
+  const change = yield* files.onDisk({ takes: true })
+  const { newText } = change.diff
+  if (sha256(Buffer.from(newText, "utf8")) !== change.output.sha256) {
+    return yield* Effect.fail(new Failed(`${named(path.given)} is not UTF-8 text; nothing was changed`))
+  }
+  yield* handOver(writeText, path, newText)
+  return change
+})
+
 export const writeThroughClient = (
-  { readText, writeText }: ClientFiles,
+  files: ClientFiles,
   workspace: Workspace,
   path: Resolved,
   input: FilesWriteInput
-): Effect.Effect<Changed<FilesWriteResult>, Failed | ClientLost> =>
+): Effect.Effect<Change, Failed | ClientLost> =>
   alone(
     path.real,
     Effect.gen(function* () {
+      const { onDisk, readText, writeText } = files
       const now = yield* asked(workspace, path)
       if (input.create_dirs === false) {
         yield* attempt(async () => (await workspace.openParent(now, false)).handle.close())
       }
       const old = readText === undefined ? undefined : yield* oldContent(readText, workspace, now, input.expect_sha256)
+      if (writeText === undefined) return yield* onDisk(old === undefined ? {} : { old: old.toString("utf8") })
+      if (readText === undefined) return yield* handOverFromDisk(files, writeText, now)
       const created = now.kind === "missing" && old === undefined
       const { diff, output } = yield* attempt(() => writeChange(path, input, old, created))
       yield* handOver(writeText, now, input.content)
@@ -154,16 +180,21 @@ export const writeThroughClient = (
   )
 
 export const editThroughClient = (
-  { readText, writeText }: ClientFiles & { readonly readText: ReadText },
+  files: ClientFiles,
   workspace: Workspace,
   path: Resolved,
   input: FilesEditInput
-): Effect.Effect<Changed<FilesEditResult>, Failed | ClientLost> =>
+): Effect.Effect<Change, Failed | ClientLost> =>
   alone(
     path.real,
     Effect.gen(function* () {
+      const { onDisk, readText, writeText } = files
       const now = yield* asked(workspace, path)
+      if (readText === undefined) {
+        return yield* writeText === undefined ? onDisk({}) : handOverFromDisk(files, writeText, now)
+      }
       const old = yield* Effect.mapError(contentOf(readText, workspace, now, limits.editFileBytes), problemOf(path))
+      if (writeText === undefined) return yield* onDisk({ old: old.toString("utf8") })
       const { diff, output } = yield* attempt(() => editChange(path, input, old))
       yield* handOver(writeText, now, diff.newText)
       return { output, diff }

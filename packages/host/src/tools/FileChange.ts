@@ -24,6 +24,12 @@ export interface FilesEditInput {
   readonly expect_sha256?: string
 }
 
+/** What a client does of a change (ACP-211): it holds the old text, or takes the new one. The rest is done on the disk. */
+export interface ClientPart {
+  readonly old?: string
+  readonly takes?: true
+}
+
 export interface Changed<R> {
   readonly output: R
   readonly diff: FileDiff

@@ -9,7 +9,14 @@ import { randomUUID } from "node:crypto"
 import { constants, type Stats } from "node:fs"
 import { access, lstat, open, rename, unlink } from "node:fs/promises"
 import { basename } from "node:path"
-import { type Changed, editChange, type FilesEditInput, type FilesWriteInput, writeChange } from "./FileChange.ts"
+import {
+  type Changed,
+  type ClientPart,
+  editChange,
+  type FilesEditInput,
+  type FilesWriteInput,
+  writeChange
+} from "./FileChange.ts"
 import { readWhole } from "./FilesRead.ts"
 import { limits } from "./Limits.ts"
 import { errnoOf, Failed, fileFailure, named } from "./Refusal.ts"
@@ -93,7 +100,8 @@ export const filesWrite = (
   workspace: Workspace,
   path: Resolved,
   input: FilesWriteInput,
-  signal: AbortSignal
+  signal: AbortSignal,
+  client: ClientPart = {}
 ): Promise<Changed<FilesWriteResult>> =>
   alone(path.real, async () => {
     signal.throwIfAborted()
@@ -101,9 +109,11 @@ export const filesWrite = (
     const now = await workspace.resolve(path.given)
     if (now.real !== path.real) throw new Failed(`${named(path.given)} changed; nothing was written`)
     if (now.kind === "dir") throw new Failed(`${named(path.given)} is a directory`)
-    const old = now.kind === "missing" ? undefined : await oldBytes(workspace, now, input.expect_sha256, signal)
+    const held = client.old === undefined ? undefined : Buffer.from(client.old, "utf8")
+    const old =
+      held ?? (now.kind === "missing" ? undefined : await oldBytes(workspace, now, input.expect_sha256, signal))
     const { content, diff, output } = writeChange(path, input, old, now.kind === "missing")
-    await replace(workspace, now, content, input.create_dirs ?? true, signal)
+    if (client.takes !== true) await replace(workspace, now, content, input.create_dirs ?? true, signal)
     return { output, diff }
   })
 
@@ -128,12 +138,16 @@ export const filesEdit = (
   workspace: Workspace,
   path: Resolved,
   input: FilesEditInput,
-  signal: AbortSignal
+  signal: AbortSignal,
+  client: ClientPart = {}
 ): Promise<Changed<FilesEditResult>> =>
   alone(path.real, async () => {
     signal.throwIfAborted()
-    const old = await readWhole(workspace, path, limits.editFileBytes, signal)
+    const old =
+      client.old === undefined
+        ? await readWhole(workspace, path, limits.editFileBytes, signal)
+        : Buffer.from(client.old, "utf8")
     const { content, diff, output } = editChange(path, input, old)
-    await replace(workspace, path, content, false, signal)
+    if (client.takes !== true) await replace(workspace, path, content, false, signal)
     return { output, diff }
   })

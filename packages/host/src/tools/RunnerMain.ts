@@ -151,13 +151,13 @@ export const toolRunnerMain = (io: RunnerIo): Promise<number> => {
         const input = call.arguments as FilesWriteInput
         checkWrite(input)
         const path = await workspace.resolve(input.path)
-        return () => filesWrite(workspace, path, input, signal)
+        return () => filesWrite(workspace, path, input, signal, call.client)
       }
       case "files.edit": {
         const input = call.arguments as FilesEditInput
         checkEdit(input)
         const path = await workspace.resolve(input.path)
-        return () => filesEdit(workspace, path, input, signal)
+        return () => filesEdit(workspace, path, input, signal, call.client)
       }
       case "shell.run":
         return command(workspace, call, abort)

@@ -7,6 +7,7 @@
  * runner imports the types only.
  */
 import { Schema } from "effect"
+import type { ClientPart } from "./FileChange.ts"
 import { limits } from "./Limits.ts"
 import { FileDiff, type RunnerTool } from "./Results.ts"
 
@@ -56,6 +57,7 @@ export type ToRunner =
       readonly workspace: string
       readonly stateDir?: string
       readonly shellSecondsMax: number
+      readonly client?: ClientPart
     }
   | { readonly type: "go"; readonly id: number }
   | { readonly type: "cancel"; readonly id: number }

@@ -23,6 +23,7 @@ import {
   Semaphore,
   Stream
 } from "effect"
+import type { ClientPart } from "./FileChange.ts"
 import { limits } from "./Limits.ts"
 import { maxLineBytes } from "./RunnerFrames.ts"
 import { decodeResult, isRunnerTool, type RunnerTool, type ShellResult, type ToolResult } from "./Results.ts"
@@ -58,6 +59,8 @@ export interface ToolCall<E = never, R = never> {
   /** Valid by the tool's schema. */
   readonly arguments: unknown
   readonly workspace: string
+  /** Of a change of a file: what is not done on the disk. */
+  readonly client?: ClientPart
   /** Called with output while the command runs, in order, for about the first 64 KiB. */
   readonly onDelta?: (delta: ToolDelta) => Effect.Effect<void>
   /** Run when the call is checked and nothing is done yet. Its failure cancels the call. */
@@ -169,7 +172,8 @@ export class ToolRunner extends Context.Service<ToolRunner, ToolRunnerService>()
       const at = yield* connection.pipe(
         Effect.mapError((cause) => new ToolNotRun({ code: "failed", reason: "runner", message: cause.message }))
       )
-      if (Buffer.byteLength(JSON.stringify(request.arguments) ?? "") > maxArgumentBytes) {
+      const { client } = request
+      if (Buffer.byteLength(JSON.stringify([request.arguments, client ?? {}])) > maxArgumentBytes) {
         return yield* new ToolNotRun({ code: "failed", reason: "refused", message: "the arguments are too large" })
       }
       const call = yield* enter(tool, request)
@@ -182,7 +186,8 @@ export class ToolRunner extends Context.Service<ToolRunner, ToolRunnerService>()
           arguments: request.arguments,
           workspace: request.workspace,
           shellSecondsMax: options.shellSecondsMax ?? limits.shellSecondsMax,
-          ...(options.stateDir !== undefined && { stateDir: options.stateDir })
+          ...(options.stateDir !== undefined && { stateDir: options.stateDir }),
+          ...(client !== undefined && { client })
         })
         .pipe(
           Effect.andThen(Effect.raceFirst(Deferred.await(call.ready), Effect.asVoid(Deferred.await(call.done)))),

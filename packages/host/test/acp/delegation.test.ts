@@ -209,17 +209,31 @@ describe("files of the client", () => {
     assert.strictEqual(dispatched.length, 3)
   }, 30_000)
 
-  it("only what the client offers is asked of it, and what it offers now counts [ACP-210, ACP-033]", async () => {
-    const on = await stage(
-      [read("a.txt"), write("b.txt", "b"), read("a.txt"), write("c.txt", "c"), edit("a.txt", "disk", "x"), run("true")],
+  it("only what the client offers is asked of it, and what it offers now counts [ACP-210, ACP-211, ACP-033]", async () => {
+    const offers = [
+      { readTextFile: true, writeTextFile: false },
+      { readTextFile: false, writeTextFile: true }
+    ]
+    const offer = () =>
+      on.program.agent.request("initialize", { protocolVersion: 1, clientCapabilities: { fs: offers.shift() ?? {} } })
+    const on: Stage = await stage(
+      [
+        read("a.txt"),
+        // Here it comes to read, and only that.
+        write("b.txt", "b"),
+        read("a.txt"),
+        write("c.txt", "c"),
+        edit("a.txt", "buffer", "edited", { expect_sha256: sha256("buffer") }),
+        // And here to write, and only that.
+        write("d.txt", "d"),
+        edit("a.txt", "edited", "again", { expect_sha256: sha256("edited") }),
+        write("a.txt", "x", { expect_sha256: sha256("another") }),
+        run("true")
+      ],
       {
         capabilities: {},
-        // The first to be asked about is the second call.
         permission: async (request) => {
-          await on.program.agent.request("initialize", {
-            protocolVersion: 1,
-            clientCapabilities: { fs: { readTextFile: true, writeTextFile: false } }
-          })
+          if (["b.txt", "d.txt"].some((name) => request.toolCall.title?.endsWith(name))) await offer()
           return allow(request)
         }
       }
@@ -228,11 +242,20 @@ describe("files of the client", () => {
     fs.writeFileSync(file("a.txt"), "disk")
     editor.buffers.set(file("a.txt"), "buffer")
     await program.prompt(sessionId, "Work")
-    assert.deepStrictEqual(editor.asked, [["read", file("a.txt")]])
+    assert.deepStrictEqual(editor.asked, [
+      ["read", file("b.txt")],
+      ["read", file("a.txt")],
+      ["read", file("c.txt")],
+      ["read", file("a.txt")],
+      ["write", file("d.txt")],
+      ["write", file("a.txt")]
+    ])
     assert.deepInclude(outputs(on)[0], { content: "disk" })
     assert.deepInclude(outputs(on)[2], { content: "buffer" })
     assert.deepStrictEqual(fs.readdirSync(on.project).toSorted(), ["a.txt", "b.txt", "c.txt"])
-    assert.strictEqual(fs.readFileSync(file("a.txt"), "utf8"), "x")
+    assert.strictEqual(fs.readFileSync(file("a.txt"), "utf8"), "edited")
+    assert.deepStrictEqual([editor.buffers.get(file("a.txt")), editor.buffers.get(file("d.txt"))], ["again", "d"])
+    assert.match(textOf(ends(on)[7]), /has changed: its sha256/u)
   }, 30_000)
 
   it("files have the names that the client gave their folder [ACP-211]", async () => {

@@ -2,17 +2,24 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
 import { rename, symlink } from "node:fs/promises"
 import { join } from "node:path"
 import { clientTools } from "../../src/native/ClientTools.ts"
 import type { ExecuteTool, ToolProblem } from "../../src/native/SessionSetup.ts"
 import { ClientRefused, type ClientSide, type ClientTerminal } from "../../src/tools/ClientSide.ts"
+import { RunnerLost } from "../../src/tools/RunnerConnection.ts"
+import type { ToolCall, ToolRunnerService } from "../../src/tools/ToolRunner.ts"
 import { makeFolder } from "../tools/fixtures/Folder.ts"
 
 type Call = Parameters<ExecuteTool>[0]
 
+type Runner = Pick<ToolRunnerService, "call">
+
+const noRunner: Runner = { call: () => Effect.die(new Error("nothing is done on the disk")) }
+
 /** A session in a folder of its own, whose client does what `side` says; what it is asked is counted. */
-const stage = Effect.fnUntraced(function* (side: (asked: () => void) => ClientSide) {
+const stage = Effect.fnUntraced(function* (side: (asked: () => void) => ClientSide, runner = noRunner) {
   const folder = yield* Effect.promise(makeFolder)
   const asked = yield* Deferred.make<void>()
   const events: Array<string> = []
@@ -24,7 +31,8 @@ const stage = Effect.fnUntraced(function* (side: (asked: () => void) => ClientSi
   const tools = clientTools({
     sides: { find: (sessionId) => (sessionId === "ses_1" ? own : undefined) },
     stateDir: folder.stateDir,
-    shellSecondsMax: 600
+    shellSecondsMax: 600,
+    runner
   })
   let interrupted: ToolProblem | undefined
   const execute = (tool: string, args: Call["arguments"], sessionId = "ses_1") =>
@@ -54,6 +62,8 @@ const deaf: ClientSide = {
   writeText: () => Effect.never,
   openTerminal: () => Effect.never
 }
+
+const none = new ClientRefused({ message: "there is none" })
 
 /** A client that is asked and never answers. */
 const silent = (asked: () => void): ClientSide => ({
@@ -99,7 +109,7 @@ describe("a client that does not answer", () => {
         code: "timeout",
         message: '"a.txt" was not read: the client did not answer within 60 seconds'
       })
-      const writing = yield* stage((asked) => ({ writeText: silent(asked).writeText ?? (() => Effect.void) }))
+      const writing = yield* stage((asked) => ({ ...silent(asked), readText: () => Effect.fail(none) }))
       const wrote = yield* Effect.forkChild(Effect.flip(writing.call("files.write", write)))
       yield* writing.asked
       assert.deepStrictEqual(writing.events, ["dispatched", "asked"])
@@ -185,7 +195,7 @@ describe("a client that does not answer", () => {
       ] as const) {
         const on = yield* stage((asked) => ({
           ...silent(asked),
-          ...(tool === "files.write" ? { readText: () => Effect.fail(new ClientRefused({ message: "none" })) } : {})
+          ...(tool === "files.write" ? { readText: () => Effect.fail(none) } : {})
         }))
         const running = yield* Effect.forkChild(on.call(tool, args))
         yield* on.asked
@@ -206,9 +216,9 @@ describe("calls that a client carries out", () => {
         const calls: ReadonlyArray<readonly [tool: string, args: Call["arguments"], needs: string]> = [
           ["files.read", { path: "a.txt" }, "r"],
           ["files.read", { path: "a.txt", encoding: "base64" }, "never"],
-          ["files.write", write, "w"],
-          ["files.write", digest, "rw"],
-          ["files.edit", edit, "rw"],
+          ["files.write", write, "r|w"],
+          ["files.write", digest, "r|w"],
+          ["files.edit", edit, "r|w"],
           ["files.list", {}, "never"],
           ["files.search", { pattern: "a" }, "never"],
           ["shell.run", { command: "true" }, "t"],
@@ -224,11 +234,53 @@ describe("calls that a client carries out", () => {
             ...(offered.includes("t") && openTerminal !== undefined ? { openTerminal } : {})
           }))
           for (const [tool, args, needs] of calls) {
-            const is = needs !== "never" && [...needs].every((one) => offered.includes(one))
+            const is = needs.split("|").some((one) => offered.includes(one))
             assert.strictEqual(on.execute(tool, args) !== undefined, is, `${tool} of ${offered}`)
             assert.isUndefined(on.execute(tool, args, "ses_2"))
           }
         }
+      })
+  )
+
+  it.effect(
+    "a client that only reads or only writes does its part, and the tool runner the other [ACP-211, ACP-212]",
+    () =>
+      Effect.gen(function* () {
+        const sha256 = createHash("sha256").update("new").digest("hex")
+        const diff = { path: "a.txt", oldText: "old", newText: "new" }
+        const parts: Array<ToolCall["client"]> = []
+        const working: Runner = {
+          call: ({ client }) => {
+            parts.push(client)
+            return Effect.succeed({ tool: "files.edit", output: { path: "a.txt", replacements: 1, sha256 }, diff })
+          }
+        }
+        const lost: Runner = { call: () => Effect.fail(new RunnerLost({ message: "it died" })) }
+        const written: Array<string> = []
+        const reads = (): ClientSide => readable("old")
+        const writes = (): ClientSide => ({ writeText: (_, text) => Effect.sync(() => void written.push(text)) })
+        const args = { path: "a.txt", edits: [{ old: "old", new: "new" }] }
+        for (const side of [reads, writes]) {
+          const { output } = yield* (yield* stage(side, working)).call("files.edit", args)
+          assert.deepInclude(output, { sha256 })
+        }
+        assert.deepStrictEqual([parts, written], [[{ old: "old" }, { takes: true }], ["new"]])
+        const outcome = (side: () => ClientSide, runner: Runner) =>
+          Effect.gen(function* () {
+            return (yield* Effect.flip((yield* stage(side, runner)).call("files.edit", args))).outcome
+          })
+        // What the runner writes may be written when it dies, and what it only makes is not.
+        assert.deepStrictEqual([yield* outcome(reads, lost), yield* outcome(writes, lost)], ["unknown", "failed"])
+        const lossy: Runner = {
+          call: () =>
+            Effect.succeed({
+              tool: "files.edit",
+              output: { path: "a.txt", replacements: 1, sha256: "0".repeat(64) },
+              diff
+            })
+        }
+        assert.strictEqual(yield* outcome(writes, lossy), "failed")
+        assert.deepStrictEqual(written, ["new"])
       })
   )
 
@@ -293,7 +345,7 @@ describe("calls that a client carries out", () => {
     Effect.gen(function* () {
       for (const [held, created] of [
         [Effect.succeed(""), true],
-        [Effect.fail(new ClientRefused({ message: "there is none" })), true],
+        [Effect.fail(none), true],
         [Effect.succeed("not saved yet"), false]
       ] as const) {
         const on = yield* stage(() => readable("", { readText: () => held, writeText: () => Effect.void }))

@@ -30,6 +30,20 @@ describe("files.write", () => {
     assert.strictEqual(await text("new/deep/a.txt"), "héllo\n")
   })
 
+  it("a change that the client takes is made and not written, and one of its text is [ACP-211]", async () => {
+    const { put, text, workspace } = await writing()
+    await put("a.txt", "disk")
+    const on = await workspace()
+    const path = await on.resolve("a.txt")
+    const input = { path: "a.txt", content: "new", expect_sha256: sha256("disk") }
+    const taken = await filesWrite(on, path, input, never, { takes: true })
+    assert.deepStrictEqual(taken.diff, { path: "a.txt", oldText: "disk", newText: "new" })
+    assert.strictEqual(await text("a.txt"), "disk")
+    const held = { ...input, expect_sha256: sha256("held") }
+    const { diff } = await filesWrite(on, path, held, never, { old: "held" })
+    assert.deepStrictEqual([diff.oldText, await text("a.txt")], ["held", "new"])
+  })
+
   it("without create_dirs a missing folder is a failure", async () => {
     const { write } = await writing()
     assert.include(
