@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { type AgentRuntimeFacade, createAgentRuntime, isEnvelope } from "@tackroom/sdk"
+import { type AgentRuntimeFacade, type CreateSession, createAgentRuntime, isEnvelope } from "@tackroom/sdk"
 import type { Decision, EventPayload, Interaction, TurnOutcome } from "@tackroom/protocol/events"
 import { Effect } from "effect"
 import { acp, type AcpOptions } from "@tackroom/sdk/harnesses/acp"
@@ -41,7 +41,7 @@ export interface PlayOptions {
 /** A runtime with the agent. */
 export interface Opened {
   readonly runtime: AgentRuntimeFacade
-  readonly session: () => Promise<string>
+  readonly session: (more?: Pick<CreateSession, "mcp">) => Promise<string>
   readonly play: (sessionId: string, text: string, options?: PlayOptions) => Promise<Played>
   readonly close: () => Promise<void>
 }
@@ -140,9 +140,9 @@ export const makeStage = async (agent: Agent): Promise<Stage> => {
     await runtime.ready()
     const made: Opened = {
       runtime,
-      session: async () => {
-        const session = await runtime.sessions.create({ directory, harness: { id: agent.id, access: "acp" } })
-        return session.id
+      session: async (more = {}) => {
+        const harness = { id: agent.id, access: "acp" } as const
+        return (await runtime.sessions.create({ directory, harness, ...more })).id
       },
       play: play(runtime),
       close: async () => {

@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
@@ -19,6 +19,8 @@ import { endless, makeStage, type Stage } from "./Stage.ts"
 
 const session = fileURLToPath(new URL("programs/Session.ts", import.meta.url))
 
+const mcpServer = fileURLToPath(new URL("../../../packages/host/test/mcp/fixtures/server.ts", import.meta.url))
+
 const command = (name: string): string => `touch ${name} && echo hello-${name}`
 
 const runs = (agent: Agent, name: string): Answer => calls([{ id: `call_${name}`, ...agent.shell(command(name)) }])
@@ -28,6 +30,9 @@ const missing: Readonly<Record<string, string>> = {
   // Its error says nothing of the conversation, so nobody may say that it is gone.
   opencode: "harness_error"
 }
+
+/** Their models look tools up, and are not told of any before. */
+const looksUp: ReadonlySet<string> = new Set(["qwen-code"])
 
 describe.each(agents)("$id", (agent) => {
   let stage: Stage
@@ -52,6 +57,8 @@ describe.each(agents)("$id", (agent) => {
     plays("is it there", [runs(agent, "again"), say("It is there.")])
     plays("leave it open", [runs(agent, "open"), say("Never said.")])
     plays("first of two", [runs(agent, "first"), say("The first is done.")])
+    plays("look at the sea", [say("It is calm.")])
+    plays("look at the sky", [say("It is clear.")])
     plays("second of two", [say("The second is done.")])
   })
   afterAll(() => stage.remove())
@@ -134,6 +141,33 @@ describe.each(agents)("$id", (agent) => {
     for (const { pgid } of children) assert.isTrue(await Effect.runPromise(awaitGroupGone(pgid, 20_000)))
     const next = await opened.play(line.trim(), "what was it")
     assert.strictEqual(next.text, "It was a file.")
+    await opened.close()
+  })
+
+  it("has the MCP servers of its session, with their values, and others when it is reopened", async () => {
+    const started = join(stage.root, "started")
+    const script = 'echo "$SEA" >> "$0"; exec "$1" "$2"'
+    const server = (name: string) => ({
+      [name]: {
+        type: "stdio" as const,
+        command: "/bin/sh",
+        args: ["-c", script, started, process.execPath, mcpServer],
+        env: { SEA: `value of ${name}` }
+      }
+    })
+    const opened = await stage.open()
+    const id = await opened.session({ mcp: server("tides") })
+    const tells = async (text: string, name: string): Promise<boolean> => {
+      await opened.play(id, text)
+      return stage.vendor.requests(text).some(({ body }) => JSON.stringify(body).includes(name))
+    }
+    assert.strictEqual(await tells("look at the sea", "tides"), !looksUp.has(agent.id))
+    await opened.runtime.sessions.updateConfig(id, { mcp: server("winds") })
+    assert.strictEqual(await tells("look at the sky", "winds"), !looksUp.has(agent.id))
+    assert.deepStrictEqual(
+      [...new Set(readFileSync(started, "utf8").trim().split("\n"))],
+      ["value of tides", "value of winds"]
+    )
     await opened.close()
   })
 
