@@ -36,6 +36,7 @@ import {
   selects,
   serverOf,
   shownTransport,
+  transportProblem,
   unknownTool,
   withoutValues
 } from "./Registration.ts"
@@ -235,6 +236,13 @@ export const make = Effect.fnUntraced(function* (
       ...(stderrTail === undefined ? {} : { stderrTail: stderrTail.slice(-2_048).toWellFormed() })
     })
 
+  const accepted = (given: McpRegisterParams): Effect.Effect<Registration, InvalidParams> => {
+    const problem = transportProblem(given)
+    return problem === undefined
+      ? Effect.succeed(withoutValues(given, digest))
+      : Effect.fail(invalid(problem.path, problem.expected))
+  }
+
   const checkPlace = ({ transport }: McpRegisterParams) =>
     transport.type === "stdio"
       ? Effect.void
@@ -249,7 +257,7 @@ export const make = Effect.fnUntraced(function* (
   /** What is wrong with a registration, now that its server said what it has (RUN-253). */
   const checkTools = (given: McpRegisterParams, entry: Entry, seen: ReadonlySet<string>) => {
     const unknown = unknownTool(given, seen)
-    if (unknown !== undefined) return invalid(unknown.path, "the name of a tool that the server has")
+    if (unknown !== undefined) return invalid(unknown.path, unknown.expected)
     const selected = [...seen].filter((name) => selects(entry.registration, name)).length
     if (selected > mostTools) return new LimitExceeded({ limit: "mcp_tools", max: mostTools, observed: selected })
     const taken = allTools()
@@ -310,7 +318,7 @@ export const make = Effect.fnUntraced(function* (
   const register: HostServers["register"] = (given) =>
     registering.withPermits(1)(
       Effect.gen(function* () {
-        const registration = withoutValues(given, digest)
+        const registration = yield* accepted(given)
         const entry = entries.get(given.name)
         if (entry === undefined) {
           return { server: shown(yield* add(given, registration, false)), duplicate: false }
@@ -350,7 +358,7 @@ export const make = Effect.fnUntraced(function* (
   const configureOne = Effect.fnUntraced(function* (
     given: McpRegisterParams
   ): Effect.fn.Return<ReadonlyArray<string>, RegisterFailure> {
-    const registration = withoutValues(given, digest)
+    const registration = yield* accepted(given)
     const saved = configuredBefore.get(given.name)
     if (entries.get(given.name) === undefined && saved !== undefined && isSame(saved.registration, registration)) {
       yield* load(saved)

@@ -54,6 +54,35 @@ export const withoutValues = (given: McpRegisterParams, digest: (value: string) 
   }
 }
 
+/** A field that no server can be started with, and what is expected there; never what stood there. */
+export interface Problem {
+  readonly path: string
+  readonly expected: string
+}
+
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u
+const headerValue = /^[\t\u0020-\u007e\u0080-\u00ff]*$/u
+const variableName = /^[^=\0]+$/u
+
+/** The first thing in a transport that the system or the protocol underneath cannot take. */
+export const transportProblem = ({ transport }: McpRegisterParams): Problem | undefined => {
+  if (transport.type === "stdio") {
+    const { args = [], command, env = {} } = transport
+    if (command.includes("\0")) return { path: "transport.command", expected: "a path without NUL" }
+    if (args.some((arg) => arg.includes("\0"))) return { path: "transport.args", expected: "arguments without NUL" }
+    const isFit = Object.entries(env).every(([name, value]) => variableName.test(name) && !value.includes("\0"))
+    return isFit ? undefined : { path: "transport.env", expected: "variables that a process can have" }
+  }
+  const url = URL.parse(transport.url)
+  if (url === null || url.username !== "" || url.password !== "") {
+    return { path: "transport.url", expected: "an http or https URL without user info" }
+  }
+  const isFit = Object.entries(transport.headers ?? {}).every(
+    ([name, value]) => headerName.test(name) && headerValue.test(value)
+  )
+  return isFit ? undefined : { path: "transport.headers", expected: "headers that a request can have" }
+}
+
 /** Two registrations of the same content (RUN-251). */
 export const isSame = (one: Registration, other: Registration): boolean => canonicalJson(one) === canonicalJson(other)
 
@@ -89,17 +118,15 @@ export const categoryOf = ({ tools }: Registration, name: string): Category => {
 }
 
 /** Where the registration names a tool that the server does not have; undefined when it names none such (RUN-253). */
-export const unknownTool = (
-  { tools }: McpRegisterParams,
-  listed: ReadonlySet<string>
-): { readonly path: string; readonly name: string } | undefined => {
+export const unknownTool = ({ tools }: McpRegisterParams, listed: ReadonlySet<string>): Problem | undefined => {
+  const expected = "the name of a tool that the server has"
   const at = (field: string, names: ReadonlyArray<string>) =>
-    names.flatMap((name, index) => (listed.has(name) ? [] : [{ path: `tools.${field}[${index}]`, name }]))
+    names.flatMap((name, index) => (listed.has(name) ? [] : [{ path: `tools.${field}[${index}]`, expected }]))
   return [
     ...at("include", tools?.include ?? []),
     ...at("exclude", tools?.exclude ?? []),
     ...Object.keys(tools?.categories ?? {}).flatMap((name) =>
-      listed.has(name) ? [] : [{ path: "tools.categories", name }]
+      listed.has(name) ? [] : [{ path: "tools.categories", expected }]
     )
   ][0]
 }

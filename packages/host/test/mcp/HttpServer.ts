@@ -31,7 +31,7 @@ const text = (content: string) => ({ content: [{ type: "text", text: content }] 
 
 /** Serves until the scope ends. `redirect` answers every POST with one to another place; `path` is where it serves. */
 export const httpServer = (
-  options: { readonly redirect?: string; readonly status?: number } = {}
+  options: { readonly redirect?: string; readonly status?: number; readonly tools?: ReadonlyArray<string> } = {}
 ): Effect.Effect<HttpServer, never, Scope.Scope> => {
   const seen: Array<HttpServer["seen"][number]> = []
   let sessions = 0
@@ -77,10 +77,8 @@ export const httpServer = (
     }
   }
 
-  const tools = ["plain", "stream", "broken", "dropped", "endless", "refused"].map((name) => ({
-    name,
-    inputSchema: { type: "object" }
-  }))
+  const names = options.tools ?? ["plain", "stream", "broken", "dropped", "endless", "refused"]
+  const tools = names.map((name) => ({ name, inputSchema: { type: "object" } }))
 
   const answer = (request: IncomingMessage, response: ServerResponse, message: Message): void => {
     if (message.method === "initialize") {

@@ -1,7 +1,8 @@
 /** Servers of a session over Streamable HTTP: real requests on loopback. */
 import { assert, describe, it } from "@effect/vitest"
 import type { McpServer } from "@tackroom/sdk/adapters"
-import { Effect } from "effect"
+import { McpServerName } from "@tackroom/protocol/run"
+import { Effect, Schema } from "effect"
 import { fittedNames } from "../../src/mcp/ServerName.ts"
 import { onThisMachine, overTls } from "../../src/mcp/Reach.ts"
 import { httpServer } from "./HttpServer.ts"
@@ -13,6 +14,8 @@ const remote = (url: string, headers: Readonly<Record<string, string>> = {}): Mc
   url,
   headers
 })
+
+const isServerName = Schema.is(McpServerName)
 
 const key = { authorization: "Bearer a-secret-value" }
 
@@ -103,6 +106,19 @@ describe("a server over HTTP", () => {
 })
 
 describe("the name of a session's server", () => {
+  it.effect.prop(
+    "fits whatever it was, no two are one, and one that fits stays [ACP-214]",
+    [Schema.Array(Schema.String)],
+    ([given]) =>
+      Effect.sync(() => {
+        const free = () => false
+        const fitted = fittedNames(given, free)
+        for (const name of fitted) assert.isTrue(isServerName(name), name)
+        assert.strictEqual(new Set(fitted).size, given.length)
+        assert.deepStrictEqual(fittedNames(fitted, free), fitted)
+      })
+  )
+
   it("is made to fit, and no two are one [ACP-214]", () => {
     const given = [
       "docs",

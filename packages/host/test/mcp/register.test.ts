@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import type { HostConfig, McpRegisterParams, RunError } from "@tackroom/protocol/run"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import {
   agent,
@@ -119,6 +119,33 @@ describe("mcp/register", () => {
   )
 
   it.live(
+    "refuses by its place what no program or request can be given, and repeats no value [RUN-061] [RUN-225]",
+    () =>
+      Effect.gen(function* () {
+        const on = yield* stage()
+        const { transport } = registration()
+        const web = { type: "http", url: "http://127.0.0.1:1/mcp" } as const
+        for (const [given, path] of [
+          [{ ...transport, env: { "A=B": value } }, "transport.env"],
+          [{ ...transport, env: { TOKEN: `${value}\0` } }, "transport.env"],
+          [{ ...transport, args: ["\0"] }, "transport.args"],
+          [{ ...transport, command: "\0" }, "transport.command"],
+          [{ ...web, headers: { "x y": value } }, "transport.headers"],
+          [{ ...web, headers: { x: `${value}\r\nx: y` } }, "transport.headers"],
+          [{ ...web, headers: { x: `${value}€` } }, "transport.headers"],
+          [{ ...web, url: `http://me:${value}@127.0.0.1/` }, "transport.url"],
+          [{ ...web, url: "http://[" }, "transport.url"]
+        ] as const) {
+          const error = yield* failure(
+            on.api["mcp/register"]({ name: "odd", transport: given as McpRegisterParams["transport"] })
+          )
+          assert.deepInclude(error, { kind: "invalid_params", path })
+          assert.notInclude(JSON.stringify(error), value)
+        }
+      })
+  )
+
+  it.live(
     "selects tools and their categories; what the server does not have is refused by its place [RUN-253] [RUN-254]",
     () =>
       Effect.gen(function* () {
@@ -148,10 +175,13 @@ describe("mcp/register", () => {
   it.live("is bounded: 128 tools of a server, 512 in all, 16 servers [RUN-253]", () =>
     Effect.gen(function* () {
       const on = yield* stage()
-      const many = (count: number) => ({ tools: Array.from({ length: count }, (_, n) => `tool-${n}`) })
-      const register = (name: string, count: number) => on.api["mcp/register"](registration(many(count), { name }))
-      const refused = (effect: Effect.Effect<unknown, RunError>) =>
-        Effect.map(failure(effect), ({ limit, max }) => [limit, max])
+      const register = (name: string, count: number) =>
+        Effect.gen(function* () {
+          const { url } = yield* httpServer({ tools: Array.from({ length: count }, (_, n) => `tool-${n}`) })
+          return yield* on.api["mcp/register"]({ name, transport: { type: "http", url } })
+        })
+      const refused = (effect: Effect.Effect<unknown, RunError, Scope.Scope>) =>
+        Effect.map(Effect.flip(effect), (error) => [at(error, "limit"), at(error, "max")])
       assert.deepStrictEqual(yield* refused(register("large", 129)), ["mcp_tools", 128])
       for (let n = 0; n < 4; n++) yield* register(`full-${n}`, 128)
       assert.deepStrictEqual(yield* refused(register("more", 1)), ["mcp_tools", 512])
