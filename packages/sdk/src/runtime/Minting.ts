@@ -8,8 +8,13 @@ import { mintId, mintMessageId, uuidV4, type IdKind } from "@tackroom/protocol"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Options } from "./Options.ts"
 
-/** A time as it appears in rows and events: UTC with milliseconds. */
-export const timestamp = (millis: number): string => new Date(millis).toISOString()
+let latest = { millis: 0, text: new Date(0).toISOString() }
+
+/** A time as it appears in rows and events: UTC with milliseconds. The events of one commit mostly have one time. */
+export const timestamp = (millis: number): string => {
+  if (millis !== latest.millis) latest = { millis, text: new Date(millis).toISOString() }
+  return latest.text
+}
 
 export class Minting extends Context.Service<
   Minting,
