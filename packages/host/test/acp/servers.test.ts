@@ -1,6 +1,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type * as acp from "@agentclientprotocol/sdk"
 import { isGroupAlive } from "@tackroom/sdk/process"
+import { Effect, Exit, Scope } from "effect"
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as http from "node:http"
@@ -8,6 +9,7 @@ import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { checkServers } from "../../src/faces/acp/SetupParams.ts"
+import { httpServer } from "../mcp/HttpServer.ts"
 import { type AcpProgram, makeFolders, reasonOf, startAcp } from "./AcpProgram.ts"
 import { schemaProblems } from "./ProtocolSchema.ts"
 
@@ -116,17 +118,36 @@ const childrenOf = (pid: number | undefined, mark: string): ReadonlyArray<number
       return parent === pid && child !== undefined && line.includes(mark) ? [child] : []
     })
 
+/** An MCP server behind a door that is shut: nobody who asks is answered before it is opened. */
+const shutServer = async () => {
+  const scope = Scope.makeUnsafe()
+  const behind = await Effect.runPromise(Scope.provide(httpServer(), scope))
+  const opened = Promise.withResolvers<void>()
+  const passOn = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
+    await opened.promise
+    const { headers, method = "POST", url = "/" } = request
+    const onward = http.request(new URL(url, behind.url), { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.pipe(response)
+    })
+    request.pipe(onward)
+  }
+  const door = http.createServer((request, response) => void passOn(request, response))
+  await new Promise<void>((resolve) => door.listen(0, "127.0.0.1", resolve))
+  closing.push(() => (door.closeAllConnections(), door.close(), Effect.runPromise(Scope.close(scope, Exit.void))))
+  const { port } = door.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}${new URL(behind.url).pathname}`, open: () => opened.resolve() }
+}
+
 /** It takes its five seconds while the others go on. */
 const setUpSlowly = async () => {
-  const deaf = http.createServer(() => undefined)
-  await new Promise<void>((resolve) => deaf.listen(0, "127.0.0.1", resolve))
-  closing.push(() => (deaf.closeAllConnections(), deaf.close()))
-  const program = await own("slow")
-  const url = `http://127.0.0.1:${(deaf.address() as AddressInfo).port}/mcp`
-  const mcpServers = [real("silent", { silent: true }), { type: "http" as const, name: "deaf", url, headers: [] }]
+  const { open, url } = await shutServer()
+  const call = { call: { tool: "late.plain", arguments: {} } }
+  const program = await own("slow", [[{ text: "Hello." }], [call], [{ text: "Done." }]])
+  const mcpServers: Array<acp.McpServer> = [{ type: "http", name: "late", url, headers: [] }]
   const before = performance.now()
   const made = await program.agent.request("session/new", { cwd: project, mcpServers })
-  return { made, program, took: performance.now() - before }
+  return { made, mcpServers, open, program, took: performance.now() - before }
 }
 
 let slow: ReturnType<typeof setUpSlowly>
@@ -274,14 +295,19 @@ describe("MCP servers of an editor", () => {
     assert.isUndefined(resumed._meta)
   }, 60_000)
 
-  it("a server that does not come up holds the answer for five seconds and no longer [ACP-217]", async () => {
-    const { made, program, took } = await slow
+  it("a server that is late holds the answer for five seconds; its tools are there when it is [ACP-217]", async () => {
+    const { made, mcpServers, open, program, took } = await slow
+    const { sessionId } = made
     assert.isBelow(took, 20_000)
-    assert.deepStrictEqual(told(made), [
-      { name: "silent", status: "starting" },
-      { name: "deaf", status: "starting" }
-    ])
-    assert.strictEqual((await program.prompt(made.sessionId, "hello")).stopReason, "end_turn")
-    await program.agent.request("session/close", { sessionId: made.sessionId })
+    assert.deepStrictEqual(told(made), [{ name: "late", status: "starting" }])
+    assert.strictEqual((await program.prompt(sessionId, "hello")).stopReason, "end_turn")
+    open()
+    // With the same servers nothing starts again; the answer only waits for them.
+    const loaded = await program.agent.request("session/load", { sessionId, cwd: project, mcpServers })
+    assert.deepStrictEqual(told(loaded), [{ name: "late", status: "ready" }])
+    assert.strictEqual((await program.prompt(sessionId, "call it")).stopReason, "end_turn")
+    const done = program.updates(sessionId).find((update) => "status" in update && update.status === "completed")
+    assert.include(JSON.stringify(done), "plain")
+    await program.agent.request("session/close", { sessionId })
   }, 60_000)
 })
