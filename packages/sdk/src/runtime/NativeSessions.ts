@@ -12,7 +12,7 @@ import {
   type SessionMissing
 } from "@tackroom/protocol"
 import { isTerminalType, type HarnessEvent, type HarnessRef } from "@tackroom/protocol/events"
-import { Context, Deferred, Effect, FiberMap, Layer, Stream } from "effect"
+import { Context, Deferred, Effect, Exit, FiberMap, Layer, Stream } from "effect"
 import {
   harnessKey,
   OwnTurn,
@@ -274,6 +274,7 @@ export class NativeSessions extends Context.Service<
             Effect.onExit((exit) =>
               Effect.sync(() => {
                 flights.delete(row.id)
+                if (Exit.isFailure(exit)) mcp.closed(row.id)
                 Deferred.doneUnsafe(deferred, exit)
               })
             )
