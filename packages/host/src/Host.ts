@@ -383,6 +383,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       initialized: () => {
         providers.onChange(() => void fork(warmUp(providers)))
         fork(warmUp(providers))
+        fork(Effect.delay(hostServers.startConfigured, warmUpAfter))
         fork(
           Resumption.resume({
             recovery,

@@ -57,10 +57,12 @@ export interface HostServers {
     params: McpRegisterParams
   ) => Effect.Effect<{ readonly server: ShownServer; readonly duplicate: boolean }, RegisterFailure>
   /**
-   * Takes what the configuration has: servers that are known come up in the background, new ones are waited for. Gives a
-   * warning for each that does not come up; the host does without it.
+   * Takes what the configuration has. New servers are waited for; one that is known comes up with `startConfigured`, or
+   * with its first call. Gives a warning for each that does not come up; the host does without it.
    */
   readonly configure: (servers: ReadonlyArray<McpRegisterParams>) => Effect.Effect<ReadonlyArray<string>, StartupFailed>
+  /** Starts the known servers of the configuration: loading the library for them holds up whatever else runs. */
+  readonly startConfigured: Effect.Effect<void>
   readonly list: () => ReadonlyArray<ShownServer>
   readonly has: (name: string) => boolean
   /** The tool as it is now, or as it was when its server was up last. */
@@ -355,6 +357,7 @@ export const make = Effect.fnUntraced(function* (
       .flatMap((record) => (record.configured ? [[record.registration.name, record] as const] : []))
   )
 
+  const toStart = new Set<Entry>()
   const configureOne = Effect.fnUntraced(function* (
     given: McpRegisterParams
   ): Effect.fn.Return<ReadonlyArray<string>, RegisterFailure> {
@@ -373,8 +376,9 @@ export const make = Effect.fnUntraced(function* (
     if (!isSame(entry.registration, registration)) {
       return yield* new Conflict({ reason: "mcp_immutable", id: given.name })
     }
-    const server = entry.server ?? (yield* equip(entry, given, new Set()))
-    yield* Effect.forkIn(Effect.ignore(server.start), parent)
+    if (entry.server === undefined) yield* equip(entry, given, new Set())
+    if (entry.state === "needs_registration") entry.state = "stopped"
+    toStart.add(entry)
     return []
   })
 
@@ -394,6 +398,12 @@ export const make = Effect.fnUntraced(function* (
         ),
         (warnings) => warnings.flat()
       ),
+    startConfigured: Effect.suspend(() =>
+      Effect.forEach(toStart, ({ server }) => (server === undefined ? Effect.void : Effect.ignore(server.start)), {
+        concurrency: "unbounded",
+        discard: true
+      })
+    ),
     list: () => [...entries.values()].map(shown),
     has: (name) => entries.has(name),
     find,

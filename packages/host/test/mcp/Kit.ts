@@ -32,11 +32,15 @@ export const entry = (manner: ServerManner = {}): McpEntry => ({
   args: [program, JSON.stringify(manner)]
 })
 
-/** Completes when a file of the folder has this line. */
-export const awaitLine = (folder: string, name: string, line: string) =>
+/** Completes when a file of the folder has this line, so many times. */
+export const awaitLine = (folder: string, name: string, line: string, times = 1) =>
   Effect.callback<void>((resume) => {
     const file = join(folder, name)
-    const has = () => existsSync(file) && readFileSync(file, "utf8").split("\n").includes(line)
+    const has = () =>
+      existsSync(file) &&
+      readFileSync(file, "utf8")
+        .split("\n")
+        .filter((one) => one === line).length >= times
     const watcher = watch(folder, () => {
       if (has()) resume(Effect.void)
     })
