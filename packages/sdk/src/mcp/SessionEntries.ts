@@ -135,6 +135,9 @@ export const sessionSecretsOf = (entries: Readonly<Record<string, McpEntry>>): R
 /** A word like `production`: replaced wherever it stands, it would leave a journal that nobody can read. */
 const plainWord = /^[a-z]{1,12}$/u
 
+/** An address without a path: a service's own, and no secret of anybody's. What follows it may be one. */
+const isOrigin = (value: string): boolean => URL.canParse(value) && /^https?:\/\/[^/?#@]+\/?$/iu.test(value)
+
 /** How a value is treated in what a harness says; it stands in memory only either way. */
 export type Telling =
   | { readonly _tag: "Secret" }
@@ -145,6 +148,6 @@ export type Telling =
 /** Whether a value is redacted where it is said. */
 export const tellingOf = (field: ValueField, value: string): Telling => {
   if (field === "headers") return { _tag: "Secret" }
-  if (plainWord.test(value)) return { _tag: "Plain" }
+  if (plainWord.test(value) || isOrigin(value)) return { _tag: "Plain" }
   return value.startsWith("/") ? { _tag: "PlainIfPaths", paths: value.split(":") } : { _tag: "Secret" }
 }

@@ -2,7 +2,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { McpEntry } from "@tackroom/protocol/events"
 import { Schema } from "effect"
 import { ConfigInvalid } from "@tackroom/protocol"
-import { entryProblem, isSessionSecret, sessionSecretsOf, withoutValues } from "../../src/mcp/SessionEntries.ts"
+import {
+  entryProblem,
+  isSessionSecret,
+  sessionSecretsOf,
+  tellingOf,
+  withoutValues
+} from "../../src/mcp/SessionEntries.ts"
 import { resolveEffectiveMcp, toAcpMcpServers, toOpencodeConfig } from "../../src/mcp/index.ts"
 
 const stdio = (command: string, more: Partial<McpEntry> = {}): McpEntry & { readonly type: "stdio" } => ({
@@ -100,6 +106,17 @@ describe("the entries of a session", () => {
       assert.strictEqual(again.values.size, 0)
     }
   )
+
+  it("a value is a secret unless it plainly is none", () => {
+    for (const value of ["production", "http://localhost:3000", "https://api.example.com/"]) {
+      assert.strictEqual(tellingOf("env", value)._tag, "Plain", value)
+      assert.strictEqual(tellingOf("headers", value)._tag, "Secret", value)
+    }
+    for (const value of ["Tr0ub4dor", "https://hooks.example/T0/B0/x", "https://a:b@example.com", "https://x/?key=1"]) {
+      assert.strictEqual(tellingOf("env", value)._tag, "Secret", value)
+    }
+    assert.deepStrictEqual(tellingOf("env", "/usr/bin:/bin"), { _tag: "PlainIfPaths", paths: ["/usr/bin", "/bin"] })
+  })
 
   it("name no value of another session, and a wrong field is named without what stands in it", () => {
     const { entries } = withoutValues("ses_1", { a: stdio("/a", { env: { TOKEN: "hidden" } }) })
