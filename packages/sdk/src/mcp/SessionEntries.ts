@@ -145,9 +145,13 @@ export type Telling =
   /** Plain if these are places of this machine: a project's directory is part of most of what a harness says. */
   | { readonly _tag: "PlainIfPaths"; readonly paths: ReadonlyArray<string> }
 
+/** Paths of a list that are looked at. */
+const mostPaths = 64
+
 /** Whether a value is redacted where it is said. */
 export const tellingOf = (field: ValueField, value: string): Telling => {
   if (field === "headers") return { _tag: "Secret" }
   if (plainWord.test(value) || isOrigin(value)) return { _tag: "Plain" }
-  return value.startsWith("/") ? { _tag: "PlainIfPaths", paths: value.split(":") } : { _tag: "Secret" }
+  const paths = value.split(":", mostPaths + 1)
+  return value.startsWith("/") && paths.length <= mostPaths ? { _tag: "PlainIfPaths", paths } : { _tag: "Secret" }
 }

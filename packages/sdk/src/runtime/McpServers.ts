@@ -77,7 +77,7 @@ const lacking = (takes: Takes, transport: McpServer["transport"]): string | unde
 export class McpServers extends Context.Service<
   McpServers,
   {
-    /** Checks what a caller gives for a session; `problem` makes the error of a bad field. */
+    /** Checks what a caller gives for a session, or as a change of its config. */
     readonly accept: (
       sessionId: string,
       given: unknown,
