@@ -50,14 +50,11 @@ describe("MCP servers of an ACP agent's session", () => {
         Effect.gen(function* () {
           const session = yield* runtime.create(at.directory, { mcp: { files, web } })
           yield* runtime.run(session.id, "hello")
-          yield* runtime.config.update(session.id, { mcp: { web } })
-          yield* runtime.run(session.id, "hello")
-          yield* runtime.config.update(session.id, { mcp: null })
+          yield* runtime.config.update(session.id, { mcp: method === "load" ? { web } : null })
           yield* runtime.run(session.id, "hello")
           assert.deepStrictEqual(given(at), [
             ["new", [filesSaid, webSaid]],
-            [method, [webSaid]],
-            [method, []]
+            [method, method === "load" ? [webSaid] : []]
           ])
           const driver = yield* runtime.driver
           assert.strictEqual((yield* driver.capabilities({ directory: at.directory })).mcp, "stdio+http")
