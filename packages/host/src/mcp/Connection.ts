@@ -244,20 +244,24 @@ export const connect = Effect.fnUntraced(function* (
         : new CallLost({ message: `the server's answer was lost: ${message}` })
     })
 
+  const send = (name: string, args: Schema.JsonObject): Effect.Effect<Answer, CallFailed | CallLost> =>
+    Effect.tryPromise({
+      try: (signal): Promise<Answer> =>
+        client.request(
+          { method: "tools/call", params: { name, arguments: args } },
+          { signal, timeout: longestMs, allowInputRequired: false }
+        ),
+      catch: (cause) => ({ cause })
+    }).pipe(Effect.catch(({ cause }) => Effect.flatMap(failureOf(cause), (error) => Effect.fail(error))))
+
   return {
     version: client.getServerVersion()?.version.slice(0, 100) ?? "",
     listTools,
     call: (name, args) =>
-      Effect.tryPromise({
-        try: (signal) =>
-          client.request(
-            { method: "tools/call", params: { name, arguments: args } },
-            { signal, timeout: longestMs, allowInputRequired: false }
-          ),
-        catch: (cause) => ({ cause })
-      }).pipe(
-        Effect.catch(({ cause }) => Effect.flatMap(failureOf(cause), (error) => Effect.fail(error))),
-        Effect.map((answer): Answer => answer)
+      Effect.suspend(() =>
+        Deferred.isDoneUnsafe(link.over)
+          ? Effect.fail(new CallFailed({ message: "the server ended before it was given the call" }))
+          : send(name, args)
       ),
     over: Effect.map(Deferred.await(link.over), told),
     isOver: () => Deferred.isDoneUnsafe(link.over)

@@ -80,7 +80,9 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
   let current = new Map((options.known ?? []).map((one) => [one.tool.qualifiedName, one]))
   for (const { tool } of current.values()) first.set(tool.qualifiedName, tool)
   let wasReady = options.known !== undefined
+  /** The connection that calls use, and the one that is open, which may not have said yet what it has. */
   let connection: Connection | undefined
+  let latest: Connection | undefined
   let flight: Deferred.Deferred<Connection, NotConnected> | undefined
   let version = ""
   let restarts: ReadonlyArray<number> = []
@@ -119,6 +121,7 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
         isListed.closeUnsafe()
         Queue.offerUnsafe(changes, undefined)
       })
+      latest = opened
       yield* list(opened)
       if (opened.isOver()) return yield* new NotConnected({ ...(yield* opened.over) })
       connection = opened
@@ -131,7 +134,8 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
         orElse: () => Effect.fail(new NotConnected({ message: "it did not answer in time" }))
       }),
       Scope.provide(its),
-      Effect.onError((cause) => Scope.close(its, Exit.failCause(cause))),
+      // Its end may take a while, and nobody waits for that.
+      Effect.onError((cause) => Effect.forkIn(Scope.close(its, Exit.failCause(cause)), scope)),
       Effect.tapError((error) => options.tell({ status: "failed", error: error.message }))
     )
   })
@@ -193,7 +197,7 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
     return yield* toOutput(answer, request.keep)
   })
 
-  const listAgain = Effect.suspend(() => (connection === undefined ? Effect.void : list(connection))).pipe(
+  const listAgain = Effect.suspend(() => (latest === undefined ? Effect.void : list(latest))).pipe(
     Effect.timeoutOption(startMs),
     Effect.catch(({ message }) => Effect.logWarning("an MCP server's changed tools could not be read", message)),
     Effect.ensuring(

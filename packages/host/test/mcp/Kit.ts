@@ -87,7 +87,11 @@ export interface Called {
 
 export interface Opened extends Told {
   readonly servers: SessionServers.SessionServers
-  readonly call: (tool: string, args?: Schema.JsonObject, boundTo?: string) => Effect.Effect<Called>
+  readonly call: (
+    tool: string,
+    args?: Schema.JsonObject,
+    more?: { readonly boundTo?: string | undefined; readonly atDispatch?: Effect.Effect<unknown> }
+  ) => Effect.Effect<Called>
   readonly names: () => ReadonlyArray<string>
   readonly kept: Map<string, { readonly mime: string; readonly bytes: Uint8Array }>
   readonly pids: Effect.Effect<ReadonlyArray<number>>
@@ -116,18 +120,22 @@ export const open = (...given: ReadonlyArray<McpServer>) =>
     const { events, settled, status, tell } = yield* told
     const kept = new Map<string, { readonly mime: string; readonly bytes: Uint8Array }>()
     yield* servers.open({ sessionId, directory: process.cwd(), tell }, given)
-    const call: Opened["call"] = (tool, args = {}, boundTo = servers.bindingOf(sessionId, tool)) =>
+    const call: Opened["call"] = (tool, args = {}, more = {}) =>
       Effect.gen(function* () {
         let dispatched = false
+        const { atDispatch = Effect.void, boundTo = servers.bindingOf(sessionId, tool) } = more
         const running = servers.execute({
           sessionId,
           workspace: process.cwd(),
           tool,
           ...(boundTo === undefined ? {} : { boundTo }),
           arguments: args,
-          beforeDispatch: Effect.sync(() => {
-            dispatched = true
-          }),
+          beforeDispatch: Effect.andThen(
+            atDispatch,
+            Effect.sync(() => {
+              dispatched = true
+            })
+          ),
           onDelta: () => Effect.void,
           onTerminal: () => Effect.void,
           ifInterrupted: () => undefined,

@@ -1,6 +1,6 @@
 /** How servers of a session start, change, end and are started again (run-protocol 10), over real processes. */
 import { createHash } from "node:crypto"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -144,7 +144,7 @@ describe("tools of a server", () => {
           ["manners.sum", sum],
           ["manners.echo", before]
         ] as const) {
-          const { dispatched, problem } = yield* on.call(tool, {}, boundTo)
+          const { dispatched, problem } = yield* on.call(tool, {}, { boundTo })
           assert.deepStrictEqual([problem?.outcome, dispatched], ["not_run", false])
         }
         assert.isDefined((yield* on.call("manners.echo", { words: "new" })).output)
@@ -172,6 +172,23 @@ describe("calls", () => {
         const last = at((yield* on.call("manners.pid")).output, "output", "pid")
         assert.isNumber(last)
         assert.notStrictEqual(last, first)
+      })
+  )
+
+  it.live(
+    "a server that ends before it was given a call did not do it: the call failed, and is not unknown [RUN-258]",
+    () =>
+      Effect.gen(function* () {
+        const notes = join(yield* place, "notes")
+        const on = yield* ready({ notes })
+        const [pid = 0] = yield* on.pids
+        const kill = Effect.andThen(
+          Effect.sync(() => process.kill(pid, "SIGKILL")),
+          on.status("failed")
+        )
+        const { dispatched, problem } = yield* on.call("manners.echo", {}, { atDispatch: kill })
+        assert.deepStrictEqual([problem?.outcome, dispatched], ["failed", true])
+        assert.isFalse(existsSync(notes))
       })
   )
 
