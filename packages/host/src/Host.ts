@@ -388,10 +388,15 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
           Resumption.resume({
             recovery,
             ready: (sessionId) =>
-              Effect.isSuccess(
-                Effect.flatMap(known, (sessions) => Effect.flatMap(sessions.find(sessionId), canAsk(providers)))
+              Effect.flatMap(known, (sessions) => sessions.find(sessionId)).pipe(
+                Effect.tap(canAsk(providers)),
+                Effect.map(({ definition }) => !definition.member.tools.some(hostServers.isAwaited)),
+                Effect.catch(() => Effect.succeed(false))
               ),
-            onChange: providers.onChange
+            onChange: (listener) => {
+              providers.onChange(listener)
+              hostServers.onRegistered(listener)
+            }
           })
         )
       }

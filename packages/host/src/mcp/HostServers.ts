@@ -70,6 +70,10 @@ export interface HostServers {
   readonly findAlias: (alias: string) => SessionTool | undefined
   /** True for a tool that an agent may be given now: its server is up, or comes up with the first call (RUN-331). */
   readonly isPresent: (qualifiedName: string) => boolean
+  /** True for a tool whose server waits to be registered again: an application that comes back does that soon. */
+  readonly isAwaited: (qualifiedName: string) => boolean
+  /** Tells of every registration. */
+  readonly onRegistered: (listener: () => void) => void
   readonly execute: (call: Parameters<ExecuteTool>[0]) => ReturnType<ExecuteTool> | undefined
   /** Tells of every value that was given, those so far at once (RUN-174). */
   readonly onSecret: (listener: (secret: Secret) => void) => void
@@ -316,6 +320,7 @@ export const make = Effect.fnUntraced(function* (
     )
   })
 
+  const registered: Array<() => void> = []
   const registering = Semaphore.makeUnsafe(1)
   const register: HostServers["register"] = (given) =>
     registering.withPermits(1)(
@@ -328,7 +333,10 @@ export const make = Effect.fnUntraced(function* (
         if (!isSame(entry.registration, registration)) {
           return yield* new Conflict({ reason: "mcp_immutable", id: given.name })
         }
-        if (entry.state === "needs_registration") yield* revive(entry, given)
+        if (entry.state === "needs_registration") {
+          yield* revive(entry, given)
+          for (const listener of registered) listener()
+        }
         return { server: shown(entry), duplicate: true }
       })
     )
@@ -410,6 +418,8 @@ export const make = Effect.fnUntraced(function* (
     findAlias: (alias) => allTools().find((tool) => tool.alias === alias),
     isPresent: (qualifiedName) =>
       find(qualifiedName) !== undefined && entryOf(qualifiedName)?.state !== "needs_registration",
+    isAwaited: (qualifiedName) => entryOf(qualifiedName)?.state === "needs_registration",
+    onRegistered: (listener) => void registered.push(listener),
     execute: (call) => {
       const entry = entryOf(call.tool)
       if (entry === undefined) return undefined

@@ -1,6 +1,7 @@
 /**
- * When recovered turns go on (RUN-124, RUN-521): each as soon as its model can be asked, all of them at the latest 60 s
- * after `initialize`. A key that is kept in memory comes back only after the client has set it again.
+ * When recovered turns go on (RUN-124, RUN-521): each as soon as its model can be asked and the servers of its tools are
+ * registered, all of them at the latest 60 s after `initialize`. A key that is kept in memory, and the values of an MCP
+ * server, come back only after the client has given them again.
  *
  * It owns the waiting and decides nothing about a turn: what is still missing then fails in the ordinary way.
  */
@@ -9,7 +10,7 @@ import { Effect, Latch } from "effect"
 
 export interface ResumptionConfig {
   readonly recovery: Pick<(typeof Recovery)["Service"], "start" | "waiting">
-  /** The session's model can be asked now. */
+  /** The session's turn has what it needs now. */
   readonly ready: (sessionId: string) => Effect.Effect<boolean>
   /** Calls back after every change that may make a session ready. */
   readonly onChange: (listener: () => void) => void

@@ -294,6 +294,45 @@ describe("after a restart", () => {
   )
 })
 
+describe("a recovered turn with a tool of a server that waits for its values", () => {
+  const waiting = Effect.gen(function* () {
+    const on = yield* stage({ scenario: [[call("manners.echo", { text: "hi" })], done] })
+    yield* on.api["mcp/register"](withEnv())
+    const mine = yield* sessionOf(on)
+    yield* start(mine)
+    const { id } = approval(yield* interrupted(mine))
+    const again = { ...(yield* on.reopen()), sessionId: mine.sessionId } satisfies Stage
+    yield* respond(again, id, "once")
+    return again
+  })
+  const outcome = (on: Stage) =>
+    Effect.map(Effect.andThen(ended(on), journal(on)), (events) =>
+      at([...ofType(events, "tool-error"), ...ofType(events, "tool-output")][0], "metadata", "outcome")
+    )
+
+  it.effect("goes on when the server is registered again [RUN-521] [RUN-255]", () =>
+    Effect.gen(function* () {
+      const again = yield* waiting
+      yield* TestClock.adjust("50 seconds")
+      const { phases } = yield* again.api["session/state"]({ sessionId: again.sessionId })
+      assert.deepStrictEqual(
+        phases.map(({ phase }) => phase),
+        ["recovering"]
+      )
+      yield* again.api["mcp/register"](withEnv())
+      assert.strictEqual(yield* outcome(again), "completed")
+    })
+  )
+
+  it.effect("goes on without it after 60 s [RUN-521]", () =>
+    Effect.gen(function* () {
+      const again = yield* waiting
+      yield* TestClock.adjust("60 seconds")
+      assert.strictEqual(yield* outcome(again), "not_run")
+    })
+  )
+})
+
 describe("servers of the configuration", () => {
   it.live("are started with the host, and its agents have their tools [RUN-331]", () =>
     Effect.gen(function* () {
