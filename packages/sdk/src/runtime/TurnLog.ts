@@ -29,7 +29,7 @@ export const backlogLimit = 4 * 1024 * 1024
 const batchEntries = 500
 const batchBytes = 2 * 1024 * 1024
 /** How long events that come one after the other without a pause are gathered for one commit. */
-const gatherMs = 10
+const gatherMs = 20
 /** How many are gathered: the buffer of a subscriber takes them. */
 const gatherEntries = 256
 /** How long a store that cannot write is tried again while a turn runs (STO-066). */

@@ -233,14 +233,19 @@ export const makeConversation = (
       Effect.gen(function* () {
         while (true) {
           const items = yield* Queue.takeAll(turn.items)
+          // What came together goes on together.
+          const events: Array<HarnessEvent> = []
           for (const item of items) {
-            if (item._tag === "End") return
-            if (item._tag === "Events") yield* output.emit(item.events)
-            else {
-              yield* output.durable
-              Deferred.doneUnsafe(item.reached, Exit.void)
+            if (item._tag === "Events") {
+              events.push(...item.events)
+              continue
             }
+            if (events.length > 0) yield* output.emit(events.splice(0))
+            if (item._tag === "End") return
+            yield* output.durable
+            Deferred.doneUnsafe(item.reached, Exit.void)
           }
+          if (events.length > 0) yield* output.emit(events)
         }
       })
 
