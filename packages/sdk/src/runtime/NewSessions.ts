@@ -193,7 +193,25 @@ export class NewSessions extends Context.Service<
       ): Effect.fn.Return<ReadonlyArray<Session>, RuntimeError | OpFailed> {
         const rows = drafts.map(({ row }) => row)
         const opened: Array<Effect.Success<ReturnType<typeof openFor>>> = []
-        for (const one of drafts) opened.push(yield* openFor(one))
+        /** What was opened for a session that there is not: a process, its MCP servers. */
+        const closeOpened = Effect.suspend(() =>
+          Effect.forEach(
+            opened,
+            (native) =>
+              native !== undefined && "binding" in native
+                ? Effect.ignore(native.driver.closeSession(native.binding))
+                : Effect.void,
+            { concurrency: "unbounded", discard: true }
+          )
+        )
+        yield* Effect.forEach(
+          drafts,
+          (one) =>
+            Effect.map(openFor(one), (native) => {
+              opened.push(native)
+            }),
+          { discard: true }
+        ).pipe(Effect.onError(() => closeOpened))
         return yield* Effect.uninterruptible(
           Effect.gen(function* () {
             const made = yield* Effect.result(
@@ -217,6 +235,8 @@ export class NewSessions extends Context.Service<
                 const found = yield* existing(only)
                 if (found !== undefined) return [yield* shown(found)]
               }
+              // Under an id that is taken somebody else's session may be open here.
+              if (made.failure._tag !== "SessionConflict") yield* closeOpened
               return yield* Effect.fail(made.failure)
             }
             const out: Array<Session> = []

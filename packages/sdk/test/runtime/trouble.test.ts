@@ -5,6 +5,7 @@ import { ActiveTurns, Turns } from "../../src/effect.ts"
 import type { RuntimeStore } from "../../src/store/RuntimeStore.ts"
 import {
   create,
+  failing,
   gate,
   journal,
   outcome,
@@ -53,6 +54,26 @@ for (const kind of stores) {
             "finish",
             "session-status"
           ])
+        })
+      )
+    })
+
+    it.live("a session that cannot be stored is not left open with its harness [RT-044]", () => {
+      let full = true
+      const driver = programmable()
+      const flaky = troubled(kind, (store) => ({
+        createSessions: (...call) =>
+          Effect.suspend(() => (full ? Effect.fail(new StoreFull({})) : store.createSessions(...call)))
+      }))
+      return within(flaky, driver, ({ root }) =>
+        Effect.gen(function* () {
+          assert.strictEqual(yield* failing(create(root, { id: "one" })), "store_full")
+          assert.deepStrictEqual([driver.opened, driver.closed], [["one"], ["one"]])
+          full = false
+          const session = yield* create(root, { id: "one" })
+          yield* start(session.id, "m")
+          assert.strictEqual((yield* outcome(session.id, "m")).status, "completed")
+          assert.deepStrictEqual(driver.closed, ["one"])
         })
       )
     })
