@@ -28,7 +28,10 @@ export type LogFailure = SessionTurnFenceStale | SessionNotFound | SessionGone |
 export const backlogLimit = 4 * 1024 * 1024
 const batchEntries = 500
 const batchBytes = 2 * 1024 * 1024
-/** How long events that come one after the other without a pause are gathered for one commit. */
+/**
+ * How old an event may get while those that follow it without a pause are gathered for one commit; no older than text
+ * gets that waits for the flush clock (RT-202).
+ */
 const gatherMs = 20
 /** How many are gathered: the buffer of a subscriber takes them. */
 const gatherEntries = 256
@@ -128,6 +131,8 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
   let bytes = 0
   /** Events taken so far, those that were joined too. */
   let taken = 0
+  /** When the first of the events was taken that no commit has. */
+  let since: number | undefined
   /** Something pending has waited for its period of the flush clock, and waits no more (RT-202). */
   let isDue = false
   let closed = false
@@ -211,6 +216,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
   const accept = (raw: HarnessEvent): void => {
     if (closed) return
     taken += 1
+    since ??= minting.now()
     const event = named(raw)
     closePart(event)
     if (isDelta(event)) {
@@ -244,6 +250,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
     pending = pending.slice(count)
     bytes -= size
     isDue &&= pending.length > 0
+    since = pending.length > 0 || coalescer.openBytes > 0 ? minting.now() : undefined
     return batch
   }
 
@@ -349,9 +356,12 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
 
   const mayGrow = (seen: number): boolean => !isDue && taken > seen && pending.length < gatherEntries
 
-  /** A burst is one commit, not one for each turn of the loop; a single event waits for a turn or two. */
+  /**
+   * A burst of the driver is one commit, not one for each turn of the loop; a single event waits for a turn or two, and
+   * what the runtime says itself for none.
+   */
   const gathered = Effect.gen(function* () {
-    const until = minting.now() + gatherMs
+    const until = (since ?? 0) + Math.min(gatherMs, options.coalesce.ms)
     let seen = -1
     while (mayGrow(seen) && minting.now() < until) {
       seen = taken
