@@ -13,10 +13,10 @@ import {
   InvalidParams,
   LimitExceeded,
   limits,
-  ProviderUnavailable,
   StartupFailed,
   type McpRegisterParams,
   type McpServer as ShownServer,
+  type ProviderUnavailable,
   type StorageFailed
 } from "@tackroom/protocol/run"
 import { makeRedactor, type Secret } from "@tackroom/protocol/text"
@@ -25,7 +25,8 @@ import { createHmac } from "node:crypto"
 import type { Catalog, ServerRecord } from "../catalog/Catalog.ts"
 import type { ExecuteTool, SessionTool } from "../native/SessionSetup.ts"
 import { splitQualifiedName } from "../tools/Tools.ts"
-import { connect, type ConnectionParts, type NotConnected } from "./Connection.ts"
+import { connect, type ConnectionParts } from "./Connection.ts"
+import { type HostServer, newHostServer, recordOf, shown, toolOf, toolsOf, unavailable } from "./HostServer.ts"
 import { onThisMachine } from "./Reach.ts"
 import {
   categoryOf,
@@ -35,13 +36,12 @@ import {
   secretsOf,
   selects,
   serverOf,
-  shownTransport,
   transportProblem,
   unknownTool,
   withoutValues
 } from "./Registration.ts"
 import * as Server from "./Server.ts"
-import { type ListedTool, mostTools, read, type ServerTool } from "./ServerTools.ts"
+import { type ListedTool, mostTools, read } from "./ServerTools.ts"
 
 export interface HostServersConfig extends ConnectionParts {
   readonly catalog: Pick<Catalog, "servers" | "putServer">
@@ -79,18 +79,6 @@ export interface HostServers {
   readonly onSecret: (listener: (secret: Secret) => void) => void
 }
 
-interface Entry {
-  readonly registration: Registration
-  readonly configured: boolean
-  state: ShownServer["state"]
-  error: string | undefined
-  /** Absent while its values are missing. */
-  server: Server.Server | undefined
-  scope: Scope.Closeable | undefined
-  /** What is known of its tools while no server says so. */
-  known: ReadonlyArray<ServerTool>
-}
-
 const invalid = (path: string, expected: string) => new InvalidParams({ path, expected, issues: [{ path, expected }] })
 
 /** A server that waits for its values is asked for in vain. */
@@ -99,35 +87,24 @@ const waitsForValues = {
   message: "the MCP server waits until the app registers it again"
 } as const
 
-const asKept = ({ name, tool }: ServerTool): ServerRecord["tools"][number] => ({
-  name,
-  alias: tool.alias,
-  description: tool.description,
-  inputSchema: tool.schema
-})
-
 /** Opens what the catalog has, for the life of the scope. Starts nothing. */
 export const make = Effect.fnUntraced(function* (
   config: HostServersConfig
 ): Effect.fn.Return<HostServers, never, Scope.Scope> {
   const parent = yield* Effect.scope
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, HostServer>()
   const secrets: Array<Secret> = []
   const listeners: Array<(secret: Secret) => void> = []
   const digest = (value: string): string => createHmac("sha256", config.key).update(value).digest("hex")
 
-  const toolsOf = (entry: Entry): ReadonlyArray<SessionTool> =>
-    entry.server?.tools() ?? entry.known.map(({ tool }) => tool)
   const allTools = () => [...entries.values()].flatMap(toolsOf)
-  const entryOf = (qualifiedName: string): Entry | undefined => {
+  const entryOf = (qualifiedName: string): HostServer | undefined => {
     const provider = splitQualifiedName(qualifiedName)?.provider
     return provider === undefined ? undefined : entries.get(provider)
   }
   const find = (qualifiedName: string): SessionTool | undefined => {
     const entry = entryOf(qualifiedName)
-    return entry?.server === undefined
-      ? entry?.known.find(({ tool }) => tool.qualifiedName === qualifiedName)?.tool
-      : entry.server.find(qualifiedName)
+    return entry === undefined ? undefined : toolOf(entry, qualifiedName)
   }
 
   const readFor =
@@ -158,16 +135,8 @@ export const make = Effect.fnUntraced(function* (
     }
   }
 
-  const save = (entry: Entry, version: string, tools: ReadonlyArray<ServerTool>) =>
-    config.catalog.putServer({
-      registration: entry.registration,
-      configured: entry.configured,
-      version,
-      tools: tools.map(asKept)
-    })
-
   /** Gives the entry a server of its own, made of what was given; it is not started when its tools are known. */
-  const equip = Effect.fnUntraced(function* (entry: Entry, given: McpRegisterParams, seen: Set<string>) {
+  const equip = Effect.fnUntraced(function* (entry: HostServer, given: McpRegisterParams, seen: Set<string>) {
     learn(given)
     const { name, transport } = given
     const own = makeRedactor(secretsOf(given))
@@ -192,9 +161,13 @@ export const make = Effect.fnUntraced(function* (
         entry.known = tools
         // A registration is saved when it is accepted; here what its tools have become since.
         return entries.get(name) === entry
-          ? save(entry, version, tools).pipe(
-              Effect.catch((cause) => Effect.logWarning("the tools of an MCP server could not be saved", cause.message))
-            )
+          ? config.catalog
+              .putServer(recordOf(entry, version))
+              .pipe(
+                Effect.catch((cause) =>
+                  Effect.logWarning("the tools of an MCP server could not be saved", cause.message)
+                )
+              )
           : Effect.void
       },
       tell: ({ error, status }) =>
@@ -212,34 +185,12 @@ export const make = Effect.fnUntraced(function* (
   })
 
   /** Takes the entry's server away; nobody waits for its end, which may take a while. */
-  const strip = (entry: Entry) =>
+  const strip = (entry: HostServer) =>
     Effect.suspend(() => {
       const { scope } = entry
       entry.server = undefined
       entry.scope = undefined
       return scope === undefined ? Effect.void : Effect.asVoid(Effect.forkIn(Scope.close(scope, Exit.void), parent))
-    })
-
-  const shown = (entry: Entry): ShownServer => ({
-    name: entry.registration.name,
-    transport: shownTransport(entry.registration),
-    state: entry.state,
-    tools: toolsOf(entry).map(({ alias, category, qualifiedName }) => ({
-      name: splitQualifiedName(qualifiedName)?.tool ?? qualifiedName,
-      qualifiedName,
-      alias,
-      category: category ?? "external"
-    })),
-    ...(entry.error === undefined ? {} : { error: entry.error })
-  })
-
-  const unavailable = (name: string, { exitCode, message, stderrTail }: NotConnected) =>
-    new ProviderUnavailable({
-      what: "mcp_server",
-      name,
-      detail: message,
-      ...(exitCode === undefined ? {} : { exitCode }),
-      ...(stderrTail === undefined ? {} : { stderrTail: stderrTail.slice(-2_048).toWellFormed() })
     })
 
   const accepted = (given: McpRegisterParams): Effect.Effect<Registration, InvalidParams> => {
@@ -261,7 +212,7 @@ export const make = Effect.fnUntraced(function* (
         )
 
   /** What is wrong with a registration, now that its server said what it has (RUN-253). */
-  const checkTools = (given: McpRegisterParams, entry: Entry, seen: ReadonlySet<string>) => {
+  const checkTools = (given: McpRegisterParams, entry: HostServer, seen: ReadonlySet<string>) => {
     const unknown = unknownTool(given, seen)
     if (unknown !== undefined) return invalid(unknown.path, unknown.expected)
     const selected = [...seen].filter((name) => selects(entry.registration, name)).length
@@ -282,29 +233,21 @@ export const make = Effect.fnUntraced(function* (
     if (entries.size >= limits.mcpServers) {
       return yield* new LimitExceeded({ limit: "mcp_servers", max: limits.mcpServers, observed: entries.size + 1 })
     }
-    const entry: Entry = {
-      registration,
-      configured,
-      state: "starting",
-      error: undefined,
-      server: undefined,
-      scope: undefined,
-      known: []
-    }
+    const entry = newHostServer({ registration, configured, state: "starting", known: [] })
     const seen = new Set<string>()
     return yield* Effect.gen(function* () {
       const server = yield* equip(entry, given, seen)
       yield* server.start.pipe(Effect.mapError((cause) => unavailable(given.name, cause)))
       const refused = checkTools(given, entry, seen)
       if (refused !== undefined) return yield* Effect.fail(refused)
-      yield* save(entry, server.version(), entry.known)
+      yield* config.catalog.putServer(recordOf(entry, server.version()))
       entries.set(given.name, entry)
       return entry
     }).pipe(Effect.onError(() => strip(entry)))
   })
 
   /** The values of a known registration are here again (RUN-255). */
-  const revive = Effect.fnUntraced(function* (entry: Entry, given: McpRegisterParams) {
+  const revive = Effect.fnUntraced(function* (entry: HostServer, given: McpRegisterParams) {
     const server = entry.server ?? (yield* equip(entry, given, new Set()))
     yield* server.start.pipe(
       Effect.mapError((cause) => unavailable(given.name, cause)),
@@ -345,15 +288,12 @@ export const make = Effect.fnUntraced(function* (
     const { registration, tools, version } = record
     const aliases = new Map(tools.map(({ alias, name }) => [`${registration.name}.${name}`, alias]))
     const listed: ReadonlyArray<ListedTool> = tools
-    const entry: Entry = {
+    const entry = newHostServer({
       registration,
       configured: record.configured,
       state: hasValues(registration) ? "needs_registration" : "stopped",
-      error: undefined,
-      server: undefined,
-      scope: undefined,
       known: readFor(registration)(version, listed, (name) => aliases.get(name)).tools
-    }
+    })
     if (!hasValues(registration)) yield* equip(entry, registration, new Set())
     entries.set(registration.name, entry)
   })
@@ -365,7 +305,7 @@ export const make = Effect.fnUntraced(function* (
       .flatMap((record) => (record.configured ? [[record.registration.name, record] as const] : []))
   )
 
-  const toStart = new Set<Entry>()
+  const toStart = new Set<HostServer>()
   const configureOne = Effect.fnUntraced(function* (
     given: McpRegisterParams
   ): Effect.fn.Return<ReadonlyArray<string>, RegisterFailure> {
