@@ -370,6 +370,7 @@ export const make = Effect.fnUntraced(function* (
             boundTo: call.boundTo,
             arguments: call.arguments,
             beforeDispatch: call.beforeDispatch,
+            ifInterrupted: call.ifInterrupted,
             keep: call.keepArtifact
           })
     },

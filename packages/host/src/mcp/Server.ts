@@ -46,6 +46,7 @@ export interface ServerCall {
   readonly boundTo: string | undefined
   readonly arguments: Schema.Json
   readonly beforeDispatch: Effect.Effect<void>
+  readonly ifInterrupted: (problem: ToolProblem) => void
   readonly keep: (mime: string, bytes: Uint8Array) => Effect.Effect<string, { readonly message: string }>
 }
 
@@ -69,6 +70,12 @@ const startMs = 30_000
 const listingMs = 2_000
 
 const notRun = (message: string): ToolProblem => ({ outcome: "not_run", message })
+
+/** A server is told of a cancel and not waited for, so nobody knows how far it came (RUN-258, RUN-472). */
+const cancelledAtWork: ToolProblem = {
+  outcome: "unknown",
+  message: "the turn was cancelled while the server worked on it"
+}
 
 /** Starts the server in the scope, and returns before it is up. */
 export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect.fn.Return<Server, never, Scope.Scope> {
@@ -186,6 +193,7 @@ export const make = Effect.fnUntraced(function* (options: ServerOptions): Effect
     }
     if (!isObject(args)) return yield* Effect.fail(notRun("the arguments are not a JSON object"))
     yield* request.beforeDispatch
+    request.ifInterrupted(cancelledAtWork)
     const answer = yield* up.call(found.name, args).pipe(
       Effect.mapError((error): ToolProblem => ({
         outcome: error._tag === "CallLost" ? "unknown" : "failed",
