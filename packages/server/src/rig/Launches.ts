@@ -11,31 +11,29 @@ import {
   LaunchFailed,
   type LaunchState,
   LaunchInProgress,
-  launchStates,
   paneVariables,
   type Preset,
   presetCommand,
-  readLaunchRecord,
   type SeatError,
   type SeatLaunch,
   seatLimits,
   type SeatOutcome,
   SeatRunning,
   seatVariables,
-  TmuxUnavailable,
-  writeLaunchRecord
+  TmuxUnavailable
 } from "@tackroom/protocol/seat"
 import { Deferred, Effect, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { Home } from "./Home.ts"
-import { launchOutcome } from "./LaunchMachine.ts"
+import { type LaunchFiles, messageOf } from "./LaunchFiles.ts"
+import { type LaunchRecords, setLaunch } from "./LaunchRecords.ts"
 import * as Minting from "./Minting.ts"
 import type { Occupants } from "./Occupants.ts"
 import { findPreset } from "./Presets.ts"
 import { isRefusal } from "./Callers.ts"
 import { iso } from "./RigClock.ts"
-import type { RigStore, Tx } from "./RigStore.ts"
+import type { RigStore } from "./RigStore.ts"
 import { type AttemptRow, noLaunch, type OccupantRow, type SeatRow } from "./SeatRows.ts"
 import type { ServiceLog } from "./ServiceLog.ts"
 import type { Variables } from "./Settings.ts"
@@ -47,6 +45,8 @@ export interface LaunchesConfig {
   readonly tmux: Tmux
   readonly home: Home
   readonly occupants: Occupants
+  readonly files: LaunchFiles
+  readonly records: LaunchRecords
   readonly waiters: Waiters
   readonly log: ServiceLog
   readonly waitMs: number
@@ -73,31 +73,6 @@ export interface Launches {
 const lookEveryMs = 250
 const lateEveryMs = 1_000
 
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : "unknown cause")
-
-/** A regular file of this user, small enough; of a guest seat any owner's. */
-const recordText = (file: string, anyOwner: boolean): string | undefined => {
-  let descriptor: number
-  try {
-    descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK)
-  } catch {
-    // Not there yet, or a link: as if absent.
-    return undefined
-  }
-  try {
-    const stat = fs.fstatSync(descriptor)
-    const uid = process.getuid?.()
-    if (!stat.isFile() || stat.size > seatLimits.launchRecordBytes) return undefined
-    if (!anyOwner && uid !== undefined && stat.uid !== uid) return undefined
-    return fs.readFileSync(descriptor, "utf8")
-  } catch {
-    // A file that cannot be read is as if absent; the service looks again.
-    return undefined
-  } finally {
-    fs.closeSync(descriptor)
-  }
-}
-
 interface Reserved {
   readonly occupant: OccupantRow
   readonly attempt: AttemptRow
@@ -107,31 +82,10 @@ interface Reserved {
 
 export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { store, tmux, home, occupants, waiters, log } = config
+    const { store, tmux, home, occupants, files, records, waiters, log } = config
     const scope = yield* Effect.scope
     /** Launches under way, each with its registration or its end before that. */
     const launching = new Map<string, Deferred.Deferred<void>>()
-
-    const folderOf = (attempt: string): string => path.join(home.launches, attempt)
-    const recordFile = (attempt: string): string => path.join(folderOf(attempt), "result.json")
-    const inputFile = (attempt: string): string => path.join(folderOf(attempt), "first-input")
-
-    /** Files that are done with. One that cannot be removed is told of and stops nothing. */
-    const remove = (file: string): void => {
-      try {
-        fs.rmSync(file, { recursive: true, force: true })
-      } catch (cause) {
-        log.write("warn", "a file of a launch could not be removed", { file, cause: messageOf(cause) })
-      }
-    }
-    const removeInput = (attempt: string): void => remove(inputFile(attempt))
-    const removeFolder = (attempt: string): void => remove(folderOf(attempt))
-
-    const setLaunch = (tx: Tx, nodeId: string, launch: SeatLaunch): void => {
-      tx.seats.setLaunch(nodeId, launch)
-      tx.tell("seat.launch", nodeId)
-      if (launchStates[launch.state].needsPerson) tx.tell("seat.attention", nodeId)
-    }
 
     /** Nothing started: the state says why, unless somebody is in the seat. */
     const notStarted = (seat: SeatRow, reason: string, detail?: string) =>
@@ -233,13 +187,13 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
             reason
           })
         }),
-        Effect.sync(() => removeFolder(occupant.attempt))
+        Effect.sync(() => files.removeFolder(occupant.attempt))
       )
 
     /** L5. */
     const makeFolder = (attempt: string) =>
       Effect.try({
-        try: () => fs.mkdirSync(folderOf(attempt), { mode: 0o700 }),
+        try: () => fs.mkdirSync(files.folder(attempt), { mode: 0o700 }),
         catch: messageOf
       })
 
@@ -247,8 +201,8 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
     const writeInput = (attempt: string, text: string) =>
       Effect.try({
         try: () => {
-          fs.mkdirSync(folderOf(attempt), { recursive: true, mode: 0o700 })
-          fs.writeFileSync(inputFile(attempt), text, { mode: 0o600, flag: "wx" })
+          fs.mkdirSync(files.folder(attempt), { recursive: true, mode: 0o700 })
+          fs.writeFileSync(files.input(attempt), text, { mode: 0o600, flag: "wx" })
         },
         catch: messageOf
       })
@@ -291,10 +245,10 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
         ...(declaration.runner && token !== undefined ? { [seatVariables.token]: token } : {}),
         ...(declaration.launchResult ? { [seatVariables.launchAttempt]: attempt.attempt } : {}),
         ...(declaration.launchResult && made.folder
-          ? { [seatVariables.launchResult]: recordFile(attempt.attempt) }
+          ? { [seatVariables.launchResult]: files.record(attempt.attempt) }
           : {}),
         ...(attempt.resumes === null ? {} : { [seatVariables.resumeRef]: attempt.resumes }),
-        ...(made.input ? { [seatVariables.firstInput]: inputFile(attempt.attempt) } : {}),
+        ...(made.input ? { [seatVariables.firstInput]: files.input(attempt.attempt) } : {}),
         ...(declaration.passesModel && seat.model !== null ? { [seatVariables.model]: seat.model } : {})
       }
     }
@@ -364,58 +318,8 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
       ...(launch.warnings.length === 0 ? {} : { warnings: launch.warnings })
     })
 
-    /** Sets the launch state from what was found, once (RIG-055); a late record sets it again. */
-    const conclude = (attemptId: string, text: string | undefined, late: boolean, reason?: string) =>
-      store.write((tx): boolean => {
-        const attempt = tx.seats.attempt(attemptId)
-        const occupant = attempt === undefined ? undefined : tx.seats.occupant(attempt.generation)
-        const seat = occupant === undefined ? undefined : tx.seats.seat(occupant.nodeId)
-        if (attempt === undefined || occupant?.state !== "live" || seat === undefined) return false
-        if (attempt.state === "set" || (attempt.state === "late" && !late)) return false
-        const record =
-          text === undefined ? undefined : readLaunchRecord(text, { attempt: attemptId, harness: occupant.harness })
-        const outcome = launchOutcome(
-          {
-            resumes: attempt.resumes,
-            wantsRecord: occupant.declaration.launchResult,
-            runner: occupant.declaration.runner
-          },
-          record
-        )
-        if (outcome.conversation._tag === "Set") {
-          tx.seats.setConversation(seat.nodeId, outcome.conversation.nativeRef, occupant.harness, false)
-        } else if (outcome.conversation._tag === "Missing") {
-          tx.seats.setConversation(seat.nodeId, seat.nativeRef, seat.refHarness, true)
-        } else if (outcome.state === "resumed") {
-          tx.seats.setConversation(seat.nodeId, seat.nativeRef, seat.refHarness, false)
-        } else if (attempt.resumes === null && !late) {
-          tx.seats.setConversation(seat.nodeId, null, null, false)
-        }
-        const waits = record === undefined && occupant.declaration.launchResult && attempt.folder
-        tx.seats.setAttempt(attemptId, waits ? "late" : "set", record === undefined ? null : writeLaunchRecord(record))
-        setLaunch(tx, seat.nodeId, {
-          ...seat.launch,
-          state: outcome.state,
-          at: iso(tx.wall),
-          late,
-          seen: false,
-          reason: outcome.reason === null ? null : (reason ?? outcome.reason),
-          otherRef: outcome.otherRef
-        })
-        tx.after(() => {
-          removeInput(attemptId)
-          waiters.wake(seatKey(seat.nodeId))
-        })
-        return true
-      })
-
-    const usable = (attempt: AttemptRow, occupant: OccupantRow, guest: boolean): string | undefined => {
-      const text = recordText(recordFile(attempt.attempt), guest)
-      return text !== undefined &&
-        readLaunchRecord(text, { attempt: attempt.attempt, harness: occupant.harness }) !== undefined
-        ? text
-        : undefined
-    }
+    const conclude = (attempt: string, text: string | undefined, late: boolean, reason?: string) =>
+      store.write((tx) => records.conclude(tx, attempt, text, late, reason))
 
     /** L9: looks for the record while the same occupant lives; after the wait more slowly, for a late one. */
     const watch = (attemptId: string): Effect.Effect<void, SeatError> =>
@@ -424,11 +328,10 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
           const attempt = store.seats.attempt(attemptId)
           const occupant = attempt === undefined ? undefined : store.seats.occupant(attempt.generation)
           if (attempt === undefined || attempt.state === "set" || occupant?.state !== "live") {
-            removeInput(attemptId)
+            files.removeInput(attemptId)
             return
           }
           const late = attempt.state === "late"
-          const guest = store.seats.seat(occupant.nodeId)?.guest ?? false
           if (!occupant.declaration.launchResult) {
             yield* conclude(attemptId, undefined, false)
             return
@@ -437,7 +340,7 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
             yield* conclude(attemptId, undefined, false, "record_folder_failed")
             return
           }
-          const text = usable(attempt, occupant, guest)
+          const text = records.usable(store, attempt, occupant)
           if (text !== undefined) {
             yield* conclude(attemptId, text, late)
             return

@@ -11,6 +11,8 @@ import * as Asks from "./Asks.ts"
 import { findSeat, isRefusal } from "./Callers.ts"
 import * as FeedStreams from "./FeedStreams.ts"
 import * as Home from "./Home.ts"
+import * as LaunchFiles from "./LaunchFiles.ts"
+import * as LaunchRecords from "./LaunchRecords.ts"
 import * as Launches from "./Launches.ts"
 import * as Occupants from "./Occupants.ts"
 import * as Posts from "./Posts.ts"
@@ -90,7 +92,9 @@ export const make = ({
 
     const waiters = Waiters.make()
     const activities = Activities.make(store.live, waiters)
-    const occupants = Occupants.make(activities, waiters)
+    const files = LaunchFiles.make(home.launches, log)
+    const records = LaunchRecords.make(files, waiters)
+    const occupants = Occupants.make(activities, waiters, records)
     yield* Reconciling.make({ store, tmux, occupants, log })
     const sessions = yield* Sessions.make({ store, tmux, activities, occupants, log })
     yield* ReadingTimers.make(store, activities, waiters, log)
@@ -106,6 +110,8 @@ export const make = ({
       tmux,
       home,
       occupants,
+      files,
+      records,
       waiters,
       log,
       variables,

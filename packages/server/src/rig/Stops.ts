@@ -2,11 +2,13 @@
  * The end of a seat by an operator (seat contract 9.6). The service ends the terminal session of this seat and nothing
  * else: what the pane started elsewhere is reported, not hunted.
  */
-import { type SeatError, type SeatOutcome, TmuxUnavailable } from "@tackroom/protocol/seat"
+import { launchStates, type SeatError, type SeatOutcome, TmuxUnavailable } from "@tackroom/protocol/seat"
 import { startTime } from "@tackroom/sdk/process"
 import { Effect } from "effect"
 import * as fs from "node:fs"
+import { setLaunch } from "./LaunchRecords.ts"
 import type { Occupants } from "./Occupants.ts"
+import { iso } from "./RigClock.ts"
 import type { RigStore } from "./RigStore.ts"
 import type { SeatRow } from "./SeatRows.ts"
 import type { Tmux } from "./Tmux.ts"
@@ -70,6 +72,13 @@ export const make = (
     store.write((tx) => {
       const live = tx.seats.live(seat.nodeId)
       if (live !== undefined) occupants.end(tx, live, "stopped")
+      else {
+        // A stop is how a person settles what a launch came to, whose program is gone already.
+        const launch = tx.seats.seat(seat.nodeId)?.launch
+        if (launch !== undefined && launchStates[launch.state].needsPerson) {
+          setLaunch(tx, seat.nodeId, { ...launch, state: "stopped", at: iso(tx.wall) })
+        }
+      }
       return live?.generation
     })
 

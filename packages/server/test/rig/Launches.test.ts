@@ -273,4 +273,51 @@ describe("a resume", () => {
     await Effect.runPromise(store.write((tx) => tx.seats.setConversation(view.nodeId, "c-7", "badger", false)))
     assert.strictEqual(await lab.launch(seat), "not_started: other_harness")
   })
+
+  it("says missing though its program is gone, until a person acts [RIG-N7, RIG-055, RIG-T2]", async () => {
+    const lab = await open()
+    const go = path.join(lab.family, "go")
+    const gone = `while [ ! -e '${go}' ]; do sleep 0.05; done; ${record('"error":"missing"')}; exit 3`
+    lab.runner("otter", `if [ -n "$OPENRIG_RESUME_REF" ]; then ${gone}; fi; ${plainRunner()}`)
+    await lab.rig({ member: "a" })
+    await lab.launch(seat)
+    await lab.api("stopSeat", { seat })
+    // The record is written and the program ends while the service is down: its next start finds both at once.
+    const { nodeId } = await lab.seat(seat)
+    const lives = (yes: boolean) =>
+      lab.until("a change of the occupant", () =>
+        (lab.service.store.seats.live(nodeId) !== undefined) === yes ? true : undefined
+      )
+    const cut = lab.launch(seat).catch(() => "cut off")
+    await lives(true)
+    await lab.end()
+    await cut
+    fs.writeFileSync(go, "")
+    await lab.until("the end of its session", () =>
+      lab.tmux("list-sessions", "-F", "#{session_name}") === "" ? true : undefined
+    )
+    await lab.start()
+    const shown = async () => {
+      const { attention, conversationMissing, launch, nativeRef } = await lab.seat(seat)
+      return [launch.state, attention.join(), conversationMissing, nativeRef]
+    }
+    assert.deepStrictEqual(await shown(), ["missing", "launch", true, "c-1"])
+    const refusal = async (fields: object) =>
+      (await lab.api("sendSeat", { seat }, { text: "x", ...fields })).body["code"]
+    assert.strictEqual(await refusal({}), "seat_needs_attention")
+    assert.strictEqual(await refusal({ force: true, reason: "try" }), "seat_stopped")
+    await lab.api("stopSeat", { seat })
+    assert.deepStrictEqual(await shown(), ["stopped", "", true, "c-1"])
+    // The same while the service runs: it sees the session gone.
+    fs.rmSync(go)
+    const launched = lab.launch(seat)
+    await lives(true)
+    fs.writeFileSync(go, "")
+    assert.strictEqual(await launched, "missing: missing")
+    await lives(false)
+    assert.deepStrictEqual(await shown(), ["missing", "launch", true, "c-1"])
+    await lab.api("clearAttention", { seat }, { reason: "seen" })
+    assert.deepStrictEqual(await shown(), ["missing", "", true, "c-1"])
+    assert.strictEqual(await lab.launch(seat, { fresh: true }), "ready")
+  })
 })
