@@ -469,12 +469,12 @@ export class IdempotencyConflict extends define<IdempotencyConflict>()("Idempote
       : "the idempotency key was used with another body"
 }) {}
 
-/** The text of a send is over its limit. @since 0.1.0 */
+/** The text of a send is over its limit, with what is put around it. @since 0.1.0 */
 export class TextTooLarge extends define<TextTooLarge>()("TextTooLarge", {
   code: "text_too_large",
   status: 413,
   fields: { limit: Schema.Natural },
-  message: (e) => `a text has at most ${e.limit} bytes`
+  message: (e) => `a text, its envelope included, has at most ${e.limit} bytes`
 }) {}
 
 /** Nobody is registered under this id. @since 0.1.0 */

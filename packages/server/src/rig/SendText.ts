@@ -6,11 +6,16 @@ import { Result } from "effect"
 /** A control character that is neither TAB nor LF: ESC could end the paste early, 03 would cancel. Half a pair is no text. */
 const refused = /(?![\t\n])\p{Cc}|\p{Cs}/u
 
+/** A runner drops a block over this whole, so what is pasted is measured, its envelope included. */
+export const beyondPrompt = (text: string): TextTooLarge | undefined =>
+  Buffer.byteLength(text) > seatLimits.promptBytes ? new TextTooLarge({ limit: seatLimits.promptBytes }) : undefined
+
 /** The text as it is pasted (CRLF is LF), or why it is not: where, in bytes. */
 export const pastable = (text: string): string | InvalidText | TextTooLarge => {
   const plain = text.replaceAll("\r\n", "\n")
   if (plain.trim() === "") return new InvalidText({ offset: 0, reason: "it is empty" })
-  if (Buffer.byteLength(plain) > seatLimits.promptBytes) return new TextTooLarge({ limit: seatLimits.promptBytes })
+  const tooLarge = beyondPrompt(plain)
+  if (tooLarge !== undefined) return tooLarge
   const at = plain.search(refused)
   if (at < 0) return plain
   const code = plain.charCodeAt(at).toString(16).toUpperCase().padStart(4, "0")

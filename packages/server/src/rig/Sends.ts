@@ -27,7 +27,7 @@ import { read } from "./ActivityMachine.ts"
 import * as Minting from "./Minting.ts"
 import type { RigStore } from "./RigStore.ts"
 import type { OccupantRow, SeatRow } from "./SeatRows.ts"
-import { count, envelope, evidenceNote, needleOf, pastable } from "./SendText.ts"
+import { beyondPrompt, count, envelope, evidenceNote, needleOf, pastable } from "./SendText.ts"
 import type { Sessions } from "./Sessions.ts"
 import type { Tmux, TmuxAnswer } from "./Tmux.ts"
 import * as Turnstile from "./Turnstile.ts"
@@ -58,10 +58,10 @@ export const make = (store: RigStore, tmux: Tmux, sessions: Sessions): Sends => 
     const occupant = store.seats.live(seat.nodeId)
     const { sends } = launchStates[seat.launch.state]
     if (sends === "seat_not_ready") return new SeatNotReady({ seat: session })
-    if (sends === "seat_stopped" || occupant === undefined) return new SeatStopped({ seat: session })
     if (sends === "seat_needs_attention" && !force) {
       return new SeatNeedsAttention({ seat: session, state: seat.launch.state })
     }
+    if (sends === "seat_stopped" || occupant === undefined) return new SeatStopped({ seat: session })
     const { value } = read(store.live.get(seat.nodeId).activity, true, store.clock.steady())
     if (value === "needs_input" && !force) return new TargetNeedsInput({ seat: session })
     if (value === "working")
@@ -166,6 +166,8 @@ export const make = (store: RigStore, tmux: Tmux, sessions: Sessions): Sends => 
       const first = taken(seat, force)
       if (isRefusal(first)) return yield* first
       const text = body.raw === true ? checked : envelope(from, seat.session, checked)
+      const tooLarge = beyondPrompt(text)
+      if (tooLarge !== undefined) return yield* tooLarge
       const sendId = yield* store.write((tx) => {
         const id = Minting.seatId("send", tx.wall)
         // Before anything is typed: a forced send leaves its reason whatever becomes of it.

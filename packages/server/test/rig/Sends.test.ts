@@ -45,6 +45,9 @@ describe("text that is sent", () => {
     const refused = await send("two\u001b")
     assert.deepInclude(refused.body, { code: "invalid_text", offset: 3 })
     assert.strictEqual((await send("x".repeat(1_048_577))).status, 413)
+    // A runner drops a larger block whole, so the envelope counts.
+    const wrapped = await send("x".repeat(1_048_576))
+    assert.deepInclude(wrapped.body, { code: "text_too_large", limit: 1_048_576 })
   })
 
   it("is one bracketed paste and then Enter, in an envelope unless it is raw [RIG-T4, RIG-T5, RIG-T6, RIG-232]", async () => {
