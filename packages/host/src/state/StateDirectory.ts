@@ -10,7 +10,7 @@
  * anything in it changes.
  */
 import { StartupFailed } from "@tackroom/protocol/run"
-import { startTime } from "@tackroom/sdk/process"
+import { makePrivateFolder, startTime } from "@tackroom/sdk/process"
 import Database from "better-sqlite3"
 import { Effect, type Scope } from "effect"
 import { randomBytes } from "node:crypto"
@@ -55,7 +55,7 @@ export const open = (
       const key = secret(root)
       const temporary = path.join(root, "tmp")
       if (options.lock) fs.rmSync(temporary, { recursive: true, force: true })
-      fs.mkdirSync(temporary, { recursive: true, mode: 0o700 })
+      makePrivateFolder(temporary)
       return { path: root, hostId, key, temporary }
     })
   })
@@ -96,7 +96,7 @@ export const objection = (root: string): string | undefined => {
 /** Makes the directory, tightens what of the host's own is looser than 0700 and 0600, and proves that it can be written. */
 const prepare = (directory: string): string => {
   if (!path.isAbsolute(directory)) throw failed("state_dir", directory, "the path is not absolute")
-  fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makePrivateFolder(directory)
   const root = fs.realpathSync(directory)
   const stat = fs.statSync(root)
   if (!stat.isDirectory()) throw failed("state_dir", root, "it is not a directory")

@@ -1,5 +1,5 @@
 /** Configuration and state directory (run-protocol 6). */
-import { spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -139,6 +139,19 @@ describe("state directory", () => {
   // Only the check, which reads: opening it would be the damage that it prevents.
   it("the root of a file system is no state directory [RUN-081]", () => {
     assert.match(StateDirectory.objection("/") ?? "", /root of a file system/)
+  })
+
+  // In a process of its own, which may be killed where it does not come back.
+  it("a directory that the system does not make is refused at once [RUN-081]", () => {
+    const directory = "/proc/tackroom-host"
+    const run = spawnSync(process.execPath, [program, "harness-stdio", JSON.stringify({ state_dir: directory })], {
+      encoding: "utf8",
+      input: '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n',
+      timeout: 20_000,
+      killSignal: "SIGKILL"
+    })
+    assert.deepStrictEqual([run.signal, run.status === 0], [null, false])
+    assert.include(run.stdout + run.stderr, directory)
   })
 
   it.live("one host at a time; another is refused with the holder's pid and leaves nothing behind [RUN-088]", () =>

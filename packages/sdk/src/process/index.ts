@@ -19,6 +19,7 @@ export * from "./PackageVersion.ts"
 export { awaitGroupGone, endGroup, isGroupAlive, type Signal, signalGroup } from "./ProcessGroup.ts"
 export * from "./Instance.ts"
 export * from "./LineReader.ts"
+export * from "./PrivateFolder.ts"
 export * from "./ProcessOwner.ts"
 export {
   isSameProcess,

@@ -7,6 +7,7 @@
  * read or that belongs to somebody else is refused, never mended: what it holds may be known already.
  */
 import { rigFiles } from "@tackroom/protocol/seat"
+import { makePrivateFolder } from "@tackroom/sdk/process"
 import Database from "better-sqlite3"
 import { Effect, type Scope } from "effect"
 import { randomBytes } from "node:crypto"
@@ -49,7 +50,7 @@ const ownedBySomebodyElse = (stat: fs.Stats): boolean => {
 
 /** A folder of ours: made with 0700, refused when it is somebody else's, closed to others when it was open. */
 const privateFolder = (folder: string): void => {
-  fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makePrivateFolder(folder)
   const stat = fs.statSync(folder)
   if (!stat.isDirectory()) throw refused("unsafe_home", `${folder} is no folder`)
   if (ownedBySomebodyElse(stat)) throw refused("unsafe_home", `${folder} belongs to another user`)

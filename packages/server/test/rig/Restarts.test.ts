@@ -1,6 +1,7 @@
 import { afterEach, assert, describe, it } from "@effect/vitest"
 import { type AskView, rigPath, type SeatView, type ServiceStatus } from "@tackroom/protocol/seat"
 import { Effect } from "effect"
+import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as http from "node:http"
 import * as path from "node:path"
@@ -10,7 +11,7 @@ import { type Addresses, cutOff, knownPorts } from "../../src/rig/Addresses.ts"
 import { hashOf } from "../../src/rig/Minting.ts"
 import { rigSchema } from "../../src/rig/RigTables.ts"
 import { Lab, plainRunner, record } from "./support/Lab.ts"
-import { type ServiceProcess, startService } from "./support/ServiceProcess.ts"
+import { rigCommand, type ServiceProcess, startService } from "./support/ServiceProcess.ts"
 
 const seat = "dev-a@mill"
 const permissions = "/api/activity/permission-requests"
@@ -452,5 +453,19 @@ describe("a service that is asked to end", () => {
     assert.include(lab.tmux("list-sessions", "-F", "#{session_name}"), seat)
     await lab.start()
     assert.strictEqual((await lab.seat(seat)).launch.generation, launch.generation)
+  })
+})
+
+describe("a home that the system does not make", () => {
+  it("is refused at once", () => {
+    // Below /proc a folder is never there, whoever makes its parents.
+    const run = spawnSync(process.execPath, [rigCommand, "serve"], {
+      encoding: "utf8",
+      env: { ...process.env, TACKROOM_HOME: "/proc/tackroom-home" },
+      timeout: 20_000,
+      killSignal: "SIGKILL"
+    })
+    assert.deepStrictEqual([run.status, run.signal], [78, null])
+    assert.include(run.stderr, "unsafe_home")
   })
 })

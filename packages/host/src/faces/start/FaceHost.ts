@@ -9,6 +9,7 @@ import type { HarnessRef } from "@tackroom/protocol/events"
 import { Scenario } from "@tackroom/protocol/scenario"
 import { FaceConfig, maxConfigFileBytes, unknownFields, wireCodec } from "@tackroom/protocol/run"
 import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
+import { makePrivateFolder } from "@tackroom/sdk/process"
 import { builtInScenarios, forModel } from "@tackroom/sdk/scenario"
 import { toWire } from "@tackroom/protocol/text"
 import { Effect, Result, type Scope } from "effect"
@@ -167,7 +168,7 @@ const toScenarioFile = toWire(Scenario)
 const writeScenario = ({ scenario }: Setup): void => {
   const builtIn = builtInScenarios.find((entry) => entry.id === scenario?.id)
   if (scenario === undefined || builtIn === undefined) return
-  fs.mkdirSync(path.dirname(scenario.file), { recursive: true, mode: 0o700 })
+  makePrivateFolder(path.dirname(scenario.file))
   const next = `${scenario.file}.${process.pid}`
   fs.writeFileSync(next, JSON.stringify(toScenarioFile(forModel(builtIn.scenario))), { mode: 0o600 })
   fs.renameSync(next, scenario.file)

@@ -6,8 +6,9 @@
  */
 import type BetterSqlite3 from "better-sqlite3"
 import { UnsupportedRuntimeStoreSchema, StoreUnavailable } from "@tackroom/protocol"
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs"
+import { chmodSync, closeSync, openSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { makePrivateFolder } from "../../process/PrivateFolder.ts"
 import { codeOf } from "./Failures.ts"
 import { bootstrap, migrations, schemaMajor, schemaMinor, storeName, type Migration } from "./Schema.ts"
 
@@ -38,7 +39,7 @@ const unsupported = (found: string) => new UnsupportedRuntimeStoreSchema({ found
 
 /** Makes root (0700) and file (0600) when they are missing. */
 const prepareFile = (root: string): string => {
-  if (!existsSync(root)) mkdirSync(root, { recursive: true, mode: 0o700 })
+  makePrivateFolder(root)
   const path = fileOf(root)
   closeSync(openSync(path, "a", 0o600))
   chmodSync(path, 0o600)
