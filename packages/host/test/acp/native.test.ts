@@ -237,6 +237,33 @@ describe("tackroom acp with its own agent", () => {
     assert.deepStrictEqual(await end(), { code: 0, signal: null })
   }, 60_000)
 
+  it("what was allowed for the session is asked once; the calls after it ask nobody [ACP-150, AGT-111]", async () => {
+    const { args, project, state } = scene([
+      [run("true")],
+      [run("true")],
+      [run("true"), run("true")],
+      [{ text: "Done." }]
+    ])
+    const program = await startAcp({
+      state,
+      args,
+      permission: ({ options }) => {
+        const always = options.find(({ kind }) => kind === "allow_always")
+        return Promise.resolve({ outcome: { outcome: "selected", optionId: always?.optionId ?? "" } })
+      }
+    })
+    const sessionId = await program.newSession(project)
+    assert.strictEqual((await program.prompt(sessionId, "Work")).stopReason, "end_turn")
+    const methods = program.frames.flatMap(({ method }) => method ?? [])
+    assert.strictEqual(methods.filter((method) => method === "session/request_permission").length, 1)
+    assert.isFalse(methods.includes("$/cancel_request"))
+    const approved = program
+      .updates(sessionId)
+      .filter(({ _meta }) => JSON.stringify(_meta) === '{"tackroom":{"autoApproved":true}}')
+    assert.strictEqual(approved.length, 3)
+    await program.end()
+  }, 60_000)
+
   it("a command line that is not understood, or cannot start, says so and reads nothing", async () => {
     const { project, state } = scene([])
     const attempt = async (...args: ReadonlyArray<string>) => {

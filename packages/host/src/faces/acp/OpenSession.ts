@@ -71,6 +71,8 @@ export class OpenSession {
   #turn: Turn | undefined
   #held: Array<Update> = []
   readonly #passed = new Map<string, number>()
+  /** What is asked in the events that are being read: a grant or a policy may have settled it in the same commit. */
+  readonly #fresh = new Map<string, Ask>()
   /** Requests that the client has not answered. */
   readonly #asking = new Map<string, AbortController>()
   /** Nothing is sent before the response that opened the session (ACP-062, ACP-069). */
@@ -119,6 +121,7 @@ export class OpenSession {
               this.#take(entry, clock.currentTimeMillisUnsafe())
               yield* room
             }
+            this.#askFresh()
           })
         )
       }
@@ -164,6 +167,7 @@ export class OpenSession {
   }
 
   #withdrawAll(): void {
+    this.#fresh.clear()
     for (const controller of this.#asking.values()) controller.abort()
     this.#asking.clear()
   }
@@ -214,13 +218,16 @@ export class OpenSession {
     switch (payload.type) {
       case "permission-request":
         this.#showCall(payload)
-        return this.#ask(payload)
+        this.#fresh.set(payload.requestId, payload)
+        return
       case "question":
-        return this.#ask(payload)
+        this.#fresh.set(payload.requestId, payload)
+        return
       case "permission-resolved":
       case "question-answered":
       case "question-rejected":
       case "interaction-withdrawn":
+        this.#fresh.delete(payload.requestId)
         this.#asking.get(payload.requestId)?.abort()
         this.#asking.delete(payload.requestId)
         return
@@ -233,6 +240,13 @@ export class OpenSession {
     if (event.toolCallId === undefined) return
     const { call, isNew } = this.#parts.projection.calls.ensure(event.toolCallId, event.tool)
     if (isNew) this.#send(firstTold(call))
+  }
+
+  /** Asks what is still open now that nothing more is known: a call that a grant covers asks nobody (AGT-111, ACP-150). */
+  #askFresh(): void {
+    const asks = [...this.#fresh.values()]
+    this.#fresh.clear()
+    for (const ask of asks) this.#ask(ask)
   }
 
   #ask(event: Ask): void {
