@@ -16,7 +16,8 @@ export interface TerminalTextOptions {
   readonly lines?: boolean
 }
 
-const unsafe = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u
+// Joiners (U+200C, U+200D) stay: scripts and emoji are written with them. What is of no width and joins nothing is shown.
+const unsafe = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/u
 const unsafeAll = new RegExp(unsafe.source, "gu")
 
 // ESC sequences and their one-character forms: strings (DCS, SOS, OSC, PM, APC) up to ST or BEL, CSI, two-character
@@ -40,7 +41,7 @@ const visible = (character: string): string => {
 
 /**
  * Makes a text safe to print. Tabs stay, CR LF becomes LF, lone surrogates become U+FFFD; other control characters,
- * escape sequences, line separators and bidirectional controls are shown or left out.
+ * escape sequences, line separators, spaces of no width and bidirectional controls are shown or left out.
  *
  * @since 0.1.0
  */

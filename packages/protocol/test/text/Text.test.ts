@@ -158,6 +158,8 @@ describe("text for a terminal", () => {
     assert.strictEqual(terminalSafe("\u001b]52;c;aGk=\u0007"), "␛]52;c;aGk=␇")
     assert.strictEqual(terminalSafe("x\u009b2Jy\u007f"), "x<U+009B>2Jy␡")
     assert.strictEqual(terminalSafe("rm\u202egpj.exe\u2066"), "rm<U+202E>gpj.exe<U+2066>")
+    assert.strictEqual(terminalSafe("rm\u200b -\ufeffr\u2060f"), "rm<U+200B> -<U+FEFF>r<U+2060>f")
+    assert.strictEqual(terminalSafe("\u{1f469}\u200d\u{1f680}"), "\u{1f469}\u200d\u{1f680}")
     assert.strictEqual(terminalSafe("a\r\nb\rc\td"), "a\nb␍c\td")
     assert.strictEqual(terminalSafe("a\nb", { lines: false }), "a␊b")
     assert.strictEqual(terminalSafe("a\ud800b"), "a\ufffdb")
