@@ -285,4 +285,13 @@ export const withdrawn = (how: "withdraw" | "turn" | "exit", reason: string): Se
   row: "superseded"
 })
 
+/** The seat's grant was taken away: its runner decides for itself, and nobody's answer can reach it. */
+export const revoked: Settlement = {
+  state: "withdrawn",
+  reason: "grant_revoked",
+  by: "operator",
+  how: "withdraw",
+  row: "superseded"
+}
+
 export const replaced: Settlement = { state: "stale", by: "service", how: "replaced", row: "superseded" }

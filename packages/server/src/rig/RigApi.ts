@@ -32,6 +32,7 @@ import type { Launches } from "./Launches.ts"
 import * as Minting from "./Minting.ts"
 import { occurredAt } from "./Posts.ts"
 import type { Rigs } from "./Rigs.ts"
+import * as Permission from "./PermissionMachine.ts"
 import type { RigStore } from "./RigStore.ts"
 import type { SeatRow } from "./SeatRows.ts"
 import type { Sends } from "./Sends.ts"
@@ -250,7 +251,9 @@ export const make = (config: RigApiConfig): RigHandlers => {
         const revoked = yield* store.write((tx) => {
           const occupant = tx.seats.live(seat.nodeId) ?? tx.seats.reserved(seat.nodeId)
           tx.after(() => config.waiters.wake(seatKey(seat.nodeId)))
-          return occupant !== undefined && tx.seats.revokeGrants(occupant.generation, tx.wall)
+          if (occupant === undefined || !tx.seats.revokeGrants(occupant.generation, tx.wall)) return false
+          for (const ask of tx.asks.pendingOfSeat(seat.nodeId)) config.activities.settle(tx, ask, Permission.revoked)
+          return true
         })
         return { ...(yield* seatView(seat.nodeId)), revoked }
       }),

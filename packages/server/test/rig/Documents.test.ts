@@ -30,6 +30,15 @@ describe("the documents", () => {
     }
   })
 
+  it("say what a revoked grant does not do, and when nobody is asked [RIG-091]", () => {
+    const section = (name: string) => guide.slice(guide.indexOf(`## ${name}`)).split("\n## ")[0] ?? ""
+    for (const words of ["revoke-grant", "permitted by its own runner", "seat stop"]) {
+      assert.include(section("Guests"), words)
+    }
+    assert.match(helpText(undefined), /seat revoke-grant +.*permits by itself.*seat stop/u)
+    for (const words of ["service is down", "revoked"]) assert.include(section("Permissions"), words)
+  })
+
   it("name only commands that exist", () => {
     const known = commandNames.map((name) => commands[name].words.join(" "))
     const used = [...guide.matchAll(/^tackroom rig ([a-z-]+(?: [a-z-]+)?)/gmu)].map((match) => match[1] ?? "")

@@ -1,4 +1,5 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import type { AskView } from "@tackroom/protocol/seat"
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -305,6 +306,10 @@ describe("grants and the guest listener", () => {
     assert.match(await answered, /^HTTP\/1\.1 401 .*"code":"activity_grant_revoked"/su)
     assert.strictEqual(store.logs.countPosts(nodeId), count)
     assert.strictEqual(code(await waiting), "401 activity_grant_revoked")
+    // No answer could reach the guest any more, so nobody is asked for one.
+    const { ask } = (await lab.api("getAsk", { ask: askId })).body as { readonly ask: AskView }
+    assert.deepStrictEqual([ask.state, ask.result?.reason, ask.result?.by], ["withdrawn", "grant_revoked", "operator"])
+    assert.deepStrictEqual((await lab.seat("dev-g@mill")).attention, [])
     // A later occupant makes it stale, revoked or not.
     await lab.api("stopSeat", { seat: "dev-g@mill" })
     assert.strictEqual(code(await lab.post(post, grant)), "401 activity_grant_revoked")

@@ -78,12 +78,17 @@ export const commands = {
   },
   seatStatus: { words: ["seat", "status"], args: [seat], flags: [], summary: "Everything known of a seat" },
   seatLaunch: { words: ["seat", "launch"], args: [seat], flags: [fresh], summary: "Start one seat" },
-  seatStop: { words: ["seat", "stop"], args: [seat], flags: [reason], summary: "End one seat's session" },
+  seatStop: {
+    words: ["seat", "stop"],
+    args: [seat],
+    flags: [reason],
+    summary: "End one seat's session, also a bad guest's"
+  },
   seatRevokeGrant: {
     words: ["seat", "revoke-grant"],
     args: [seat],
     flags: [reason],
-    summary: "Take a guest seat's grant away"
+    summary: "Take a guest seat's grant away; its runner then permits by itself, and only seat stop ends it"
   },
   seatClearAttention: {
     words: ["seat", "clear-attention"],

@@ -255,7 +255,12 @@ const performers: Readonly<Record<Exclude<CommandName, "serve" | "presetCheck" |
               [`${result.seat.seat} has no grant in force; nothing was done`],
               exitCodes.refused
             )
-          : done(result, [`${result.seat.seat}: its grant is revoked`])
+          : done(result, [
+              `${result.seat.seat}: its grant is revoked; what it asks is now permitted by its own runner`,
+              ...(result.seat.session === "present"
+                ? [`it still runs; to end it: tackroom rig seat stop ${result.seat.seat}`]
+                : [])
+            ])
     ),
 
   seatClearAttention: (invocation, client) =>
