@@ -21,6 +21,7 @@ export * from "./Instance.ts"
 export * from "./LineReader.ts"
 export * from "./PrivateFolder.ts"
 export * from "./ProcessOwner.ts"
+export * from "./ProgramSearch.ts"
 export {
   isSameProcess,
   type LinuxStat,

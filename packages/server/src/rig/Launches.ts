@@ -22,6 +22,7 @@ import {
   seatVariables,
   TmuxUnavailable
 } from "@tackroom/protocol/seat"
+import { findProgram } from "@tackroom/sdk/process"
 import { Deferred, Effect, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -118,6 +119,16 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
       if (fresh || seat.nativeRef === null) return { ref: null }
       if (preset.resume !== true) return "resume_not_declared"
       return seat.refHarness === preset.name ? { ref: seat.nativeRef } : "other_harness"
+    }
+
+    /**
+     * Says so when there is no program of the preset's name: in its pane that would only be a session that ends at once. What
+     * `env` reads as something of its own is left to it.
+     */
+    const absentProgram = (preset: Preset, cwd: string): string | undefined => {
+      const [word = ""] = presetCommand(preset)
+      if (/^-|=/u.test(word) || findProgram(word, cwd, config.variables["PATH"]) !== undefined) return undefined
+      return `${word} is no program ${word.includes("/") ? `from ${cwd}` : "on the PATH of the service"}`
     }
 
     /** L3: whether the name is free in tmux. */
@@ -399,6 +410,8 @@ export const make = (config: LaunchesConfig): Effect.Effect<Launches, never, Sco
         if (typeof conversation === "string") return yield* notStarted(seat, conversation)
         if ((yield* nameFree(seat)) === "taken") return yield* notStarted(seat, "session_name_taken")
         if (seat.guest && config.endpoints().guest === undefined) return yield* notStarted(seat, "guest_listener_off")
+        const absent = absentProgram(preset, seat.cwd)
+        if (absent !== undefined) return yield* notStarted(seat, "program_not_found", absent)
         const resumes = conversation.ref !== null
         const reserved = yield* reserve(
           { ...seat, warnings: [...seat.warnings, ...warnings] },

@@ -135,6 +135,9 @@ export const readPresetFile = (file: string): PresetReading => {
   }
 }
 
+/** Where a preset of this name is. */
+export const presetFile = (folder: string, name: string): string => path.join(folder, `${name}${extension}`)
+
 /** Finds a preset by its name, with the warnings of its file. */
 export const findPreset = (
   folder: string,
@@ -145,7 +148,7 @@ export const findPreset = (
   | PresetInvalid
   | PresetConflict
   | PresetUnsupported => {
-  const { preset, problems } = readPresetFile(path.join(folder, `${name}${extension}`))
+  const { preset, problems } = readPresetFile(presetFile(folder, name))
   if (preset !== undefined) return { preset, warnings: problems.map(problemLine) }
   const errors = problems.filter(({ severity }) => severity === "error")
   const fields = { preset: name, problems: errors.map(problemLine) }

@@ -125,7 +125,7 @@ export const make = ({
     })
     const sends = Sends.make(store, tmux, sessions)
     const stops = Stops.make(store, tmux, occupants, launches.begun)
-    const rigs = Rigs.make(store, launches, stops)
+    const rigs = Rigs.make(store, launches, stops, home.presets)
     let closing = false
     const asks = Asks.make({
       store,

@@ -21,6 +21,7 @@ import * as fs from "node:fs"
 import { findSeat, isRefusal } from "./Callers.ts"
 import type { Launches } from "./Launches.ts"
 import * as Minting from "./Minting.ts"
+import { presetFile } from "./Presets.ts"
 import type { RigStore, Tx } from "./RigStore.ts"
 import { noLaunch, type SeatRow } from "./SeatRows.ts"
 import type { Stops } from "./Stops.ts"
@@ -77,7 +78,16 @@ const isFolder = (path: string): boolean => fs.statSync(path, { throwIfNoEntry: 
 /** How many seats of a rig are launched at once. */
 const atOnce = 8
 
-export const make = (store: RigStore, launches: Launches, stops: Stops): Rigs => {
+/** Why a seat did not start: of a preset the first of what is wrong, and where all of it is told. */
+const detailOf = (error: SeatError, presets: string): string => {
+  if (!("preset" in error)) return error.message
+  const [problem, ...more] = error.problems ?? []
+  if (problem === undefined) return error.message
+  const rest = more.length === 0 ? "" : ` (and ${more.length} more)`
+  return `${problem}${rest}; see tackroom rig preset check ${presetFile(presets, error.preset)}`
+}
+
+export const make = (store: RigStore, launches: Launches, stops: Stops, presets: string): Rigs => {
   /** How often a rig went down: a way up that was under way then starts nothing more. */
   const downs = new Map<string, number>()
   const rigOf = (name: string): Effect.Effect<ReadonlyArray<SeatRow>, SeatError> =>
@@ -115,7 +125,7 @@ export const make = (store: RigStore, launches: Launches, stops: Stops): Rigs =>
           Effect.succeed<SeatOutcome>(
             error.code === "seat_running"
               ? { seat: seat.session, outcome: "already_running" }
-              : { seat: seat.session, outcome: "not_started", reason: error.code, detail: error.message }
+              : { seat: seat.session, outcome: "not_started", reason: error.code, detail: detailOf(error, presets) }
           )
         )
       )

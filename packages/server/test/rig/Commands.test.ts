@@ -72,6 +72,8 @@ describe("a command line", () => {
     assert.strictEqual(said("send", seat, "--", "--raw"), "send")
     assert.strictEqual(said("row", "close", "row_1", "--closure-reason=done"), "rowClose")
     assert.strictEqual(said("ps", "--help"), "Help")
+    assert.deepInclude(parse(["--json", "ps"]), { name: "ps", json: true })
+    assert.strictEqual(said("--seat", seat, "ps"), "--seat comes after its command")
     assert.strictEqual(said(), "Help")
   })
   it("has help and completions for every command", () => {

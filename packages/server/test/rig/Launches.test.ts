@@ -1,4 +1,5 @@
 import { afterEach, assert, describe, it } from "@effect/vitest"
+import type { SeatOutcome } from "@tackroom/protocol/seat"
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -230,9 +231,39 @@ describe("a new launch", () => {
         ]
       ]
     )
+    const up = (await lab.api("upRig", { rig: "mill" })).body["outcomes"] as ReadonlyArray<SeatOutcome>
+    assert.deepStrictEqual(
+      up.map(({ detail, outcome, reason }) => [outcome, reason, detail]),
+      [
+        [
+          "not_started",
+          "preset_invalid",
+          `otter.yaml:7:1 frist_input is not a key; first_input is (and 1 more); see tackroom rig preset check ${file}`
+        ]
+      ]
+    )
     fs.writeFileSync(file, "format: 1\nname: otter\nname: otter\n")
     assert.strictEqual(await lab.launch(seat), "400 preset_invalid")
     assert.strictEqual((await lab.seat(seat)).launch.state, "not_started")
+  })
+})
+
+describe("a program that is not there", () => {
+  it("is named, and nothing is started for it [RIG-050]", async () => {
+    const lab = await open()
+    lab.runner("otter", "", { command: ["no-such-otter"] })
+    lab.runner("mole", "", { command: ["./no/mole"] })
+    await lab.rig({ member: "a" }, { member: "b", harness: "mole" })
+    const up = (await lab.api("upRig", { rig: "mill" })).body["outcomes"] as ReadonlyArray<SeatOutcome>
+    assert.deepStrictEqual(
+      up.map(({ detail, outcome, reason }) => [outcome, reason, detail]),
+      [
+        ["not_started", "program_not_found", "no-such-otter is no program on the PATH of the service"],
+        ["not_started", "program_not_found", `./no/mole is no program from ${lab.family}`]
+      ]
+    )
+    const { launch } = await lab.seat(seat)
+    assert.deepStrictEqual([launch.state, launch.reason], ["not_started", "program_not_found"])
   })
 })
 

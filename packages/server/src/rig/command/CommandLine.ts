@@ -50,13 +50,20 @@ const unknownCommand = (words: ReadonlyArray<string>): Parsed => {
   return usage(`there is no command ${JSON.stringify(first)}${near === undefined ? "" : `; did you mean ${near}?`}`)
 }
 
-export const parse = (argv: ReadonlyArray<string>): Parsed => {
+/** A switch of every command may stand before the command, too. */
+const json = "--json"
+
+export const parse = (words: ReadonlyArray<string>): Parsed => {
+  const begin = words.findIndex((word) => word !== json)
+  const early = words.slice(0, Math.max(0, begin))
+  const argv = begin < 0 ? [] : words.slice(begin)
   const [first] = argv
   if (first === undefined || first === "help" || first === "--help" || first === "-h") {
     const name = commandOf(argv.slice(1))
     return { _tag: "Help", name }
   }
   if (first === "--version" || first === "-V") return { _tag: "Version" }
+  if (first.startsWith("-")) return usage(`${first} comes after its command`)
   const name = commandOf(argv)
   if (name === undefined) return unknownCommand(argv)
   const spec: CommandSpec = commands[name]
@@ -65,7 +72,7 @@ export const parse = (argv: ReadonlyArray<string>): Parsed => {
   const switches = new Set<string>()
   const values: Record<string, Array<string>> = {}
   let literal = false
-  const rest = argv.slice(spec.words.length)
+  const rest = [...early, ...argv.slice(spec.words.length)]
   for (let at = 0; at < rest.length; at++) {
     const word = rest[at] ?? ""
     if (literal || !word.startsWith("-") || word === "-") {
