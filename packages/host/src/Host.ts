@@ -67,7 +67,7 @@ import * as Sessions from "./runs/Sessions.ts"
 import type { Configuration } from "./state/Configuration.ts"
 import * as StateDirectory from "./state/StateDirectory.ts"
 import { ClientSides } from "./tools/ClientSide.ts"
-import { bindingText, makeTools, type ToolsService } from "./tools/Tools.ts"
+import { bindingText, makeTools, splitQualifiedName, type ToolsService } from "./tools/Tools.ts"
 import { ToolRunner } from "./tools/ToolRunner.ts"
 
 export interface HostOptions {
@@ -209,7 +209,11 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     }
     const isAliasTaken = (alias: string) => tools.findAlias(alias) !== undefined
     const hostServers = yield* HostServers.make({ ...mcp, catalog, key: state.key, isAliasTaken })
-    const missingServers = yield* hostServers.configure(config.servers ?? [])
+    // What an agent of the configuration names has to be known, or the agent cannot be checked (RUN-331).
+    const named = new Set(
+      (config.agents ?? []).flatMap(({ tools = [] }) => tools.map((tool) => splitQualifiedName(tool)?.provider))
+    )
+    const missingServers = yield* hostServers.configure(config.servers ?? [], (name) => named.has(name))
     for (const warning of missingServers) yield* Effect.logWarning(warning)
     const servers = yield* SessionServers.make({
       ...mcp,

@@ -2,8 +2,14 @@
  * One MCP server of the host: what is known of it now, and how that is shown, kept and told when it is missing. Which
  * servers there are, and what is done with them, is `HostServers.ts`.
  */
-import { type McpServer as ShownServer, ProviderUnavailable } from "@tackroom/protocol/run"
-import type { Scope } from "effect"
+import {
+  type InvalidParams,
+  type LimitExceeded,
+  type McpServer as ShownServer,
+  ProviderUnavailable,
+  type StorageFailed
+} from "@tackroom/protocol/run"
+import type { Fiber, Scope } from "effect"
 import type { ServerRecord } from "../catalog/Catalog.ts"
 import type { SessionTool } from "../native/SessionSetup.ts"
 import { splitQualifiedName } from "../tools/Tools.ts"
@@ -11,6 +17,9 @@ import type { NotConnected } from "./Connection.ts"
 import { type Registration, shownTransport } from "./Registration.ts"
 import type { Server } from "./Server.ts"
 import type { ServerTool } from "./ServerTools.ts"
+
+/** Why a server is not there: it did not come up, or what it has does not fit. */
+export type Missing = InvalidParams | LimitExceeded | ProviderUnavailable | StorageFailed
 
 export interface HostServer {
   readonly registration: Registration
@@ -20,13 +29,24 @@ export interface HostServer {
   /** Absent while its values are missing. */
   server: Server | undefined
   scope: Scope.Closeable | undefined
+  /** It was up once and fits: it is kept, and its name is its own. */
+  isAccepted: boolean
+  /** Its first start, while that is under way behind whoever wants to go on. */
+  coming: Fiber.Fiber<void, Missing> | undefined
   /** What is known of its tools while no server says so. */
   known: ReadonlyArray<ServerTool>
 }
 
 export const newHostServer = (
   given: Pick<HostServer, "registration" | "configured" | "state" | "known">
-): HostServer => ({ ...given, error: undefined, server: undefined, scope: undefined })
+): HostServer => ({
+  ...given,
+  error: undefined,
+  server: undefined,
+  scope: undefined,
+  isAccepted: false,
+  coming: undefined
+})
 
 /** Its tools as they are, or as they were when it was up last. */
 export const toolsOf = ({ known, server }: HostServer): ReadonlyArray<SessionTool> =>

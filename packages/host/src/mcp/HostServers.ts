@@ -6,7 +6,8 @@
  * life (`Server.ts`), nor which agent has which tool. Values of `env` and `headers` stand in memory only: after a restart a
  * server that had any waits until the same registration brings them again; another is started by its first call.
  *
- * Failure: a registration that is refused, or whose server does not come up, leaves nothing behind.
+ * Failure: a registration that is refused, or whose server does not come up, leaves nothing behind. One of the configuration
+ * that is not up when the host goes on without it is shown as it stands, and as failed when it does not come up at all.
  */
 import {
   Conflict,
@@ -20,13 +21,22 @@ import {
   type StorageFailed
 } from "@tackroom/protocol/run"
 import { makeRedactor, type Secret } from "@tackroom/protocol/text"
-import { Effect, Exit, Scope, Semaphore } from "effect"
+import { Effect, Exit, Fiber, Option, Scope, Semaphore } from "effect"
 import { createHmac } from "node:crypto"
 import type { Catalog, ServerRecord } from "../catalog/Catalog.ts"
 import type { ExecuteTool, SessionTool } from "../native/SessionSetup.ts"
 import { splitQualifiedName } from "../tools/Tools.ts"
 import { connect, type ConnectionParts } from "./Connection.ts"
-import { type HostServer, newHostServer, recordOf, shown, toolOf, toolsOf, unavailable } from "./HostServer.ts"
+import {
+  type HostServer,
+  type Missing,
+  newHostServer,
+  recordOf,
+  shown,
+  toolOf,
+  toolsOf,
+  unavailable
+} from "./HostServer.ts"
 import { onThisMachine } from "./Reach.ts"
 import {
   categoryOf,
@@ -57,14 +67,20 @@ export interface HostServers {
     params: McpRegisterParams
   ) => Effect.Effect<{ readonly server: ShownServer; readonly duplicate: boolean }, RegisterFailure>
   /**
-   * Takes what the configuration has. New servers are waited for; one that is known comes up with `startConfigured`, or
-   * with its first call. Gives a warning for each that does not come up; the host does without it.
+   * Takes what the configuration has. New servers are started and waited for: one that is needed until it is up, another
+   * for a moment, and it goes on behind (RUN-040). One that is known comes up with `startConfigured`, or with its first
+   * call. Gives a warning for each that is not up; the host does without it.
    */
-  readonly configure: (servers: ReadonlyArray<McpRegisterParams>) => Effect.Effect<ReadonlyArray<string>, StartupFailed>
+  readonly configure: (
+    servers: ReadonlyArray<McpRegisterParams>,
+    isNeeded: (name: string) => boolean
+  ) => Effect.Effect<ReadonlyArray<string>, StartupFailed>
   /** Starts the known servers of the configuration: loading the library for them holds up whatever else runs. */
   readonly startConfigured: Effect.Effect<void>
   readonly list: () => ReadonlyArray<ShownServer>
   readonly has: (name: string) => boolean
+  /** Waits for the servers of these tools that start for the first time; not for long (RUN-040). */
+  readonly awaitFirst: (qualifiedNames: ReadonlyArray<string>) => Effect.Effect<void>
   /** The tool as it is now, or as it was when its server was up last. */
   readonly find: (qualifiedName: string) => SessionTool | undefined
   readonly findAlias: (alias: string) => SessionTool | undefined
@@ -80,6 +96,10 @@ export interface HostServers {
 }
 
 const invalid = (path: string, expected: string) => new InvalidParams({ path, expected, issues: [{ path, expected }] })
+
+/** How long the host's start waits for a new server that nobody asked for, and a registration for one that it names. */
+const startPatience = "2 seconds"
+const namedPatience = "4 seconds"
 
 /** A server that waits for its values is asked for in vain. */
 const waitsForValues = {
@@ -160,7 +180,7 @@ export const make = Effect.fnUntraced(function* (
       listed: (version, tools) => {
         entry.known = tools
         // A registration is saved when it is accepted; here what its tools have become since.
-        return entries.get(name) === entry
+        return entry.isAccepted && entries.get(name) === entry
           ? config.catalog
               .putServer(recordOf(entry, version))
               .pipe(
@@ -217,7 +237,7 @@ export const make = Effect.fnUntraced(function* (
     if (unknown !== undefined) return invalid(unknown.path, unknown.expected)
     const selected = [...seen].filter((name) => selects(entry.registration, name)).length
     if (selected > mostTools) return new LimitExceeded({ limit: "mcp_tools", max: mostTools, observed: selected })
-    const taken = allTools()
+    const taken = [...entries.values()].flatMap((other) => (other === entry ? [] : toolsOf(other)))
     // Another registration was quicker.
     if (toolsOf(entry).some(({ alias }) => taken.some((tool) => tool.alias === alias))) {
       return invalid("name", "a name under which no tool has the alias of another")
@@ -228,22 +248,75 @@ export const make = Effect.fnUntraced(function* (
       : undefined
   }
 
-  const add = Effect.fnUntraced(function* (given: McpRegisterParams, registration: Registration, configured: boolean) {
+  /** Where one is that is not known yet, before it is started. */
+  const newEntry = Effect.fnUntraced(function* (
+    given: McpRegisterParams,
+    registration: Registration,
+    configured: boolean
+  ) {
     yield* checkPlace(given)
-    if (entries.size >= limits.mcpServers) {
-      return yield* new LimitExceeded({ limit: "mcp_servers", max: limits.mcpServers, observed: entries.size + 1 })
+    const others = entries.size - (entries.has(given.name) ? 1 : 0)
+    if (others >= limits.mcpServers) {
+      return yield* new LimitExceeded({ limit: "mcp_servers", max: limits.mcpServers, observed: others + 1 })
     }
-    const entry = newHostServer({ registration, configured, state: "starting", known: [] })
+    return newHostServer({ registration, configured, state: "starting", known: [] })
+  })
+
+  /** Brings a new server up, for the first time. */
+  const bringUp = (given: McpRegisterParams, entry: HostServer): Effect.Effect<void, Missing> => {
     const seen = new Set<string>()
-    return yield* Effect.gen(function* () {
+    return Effect.gen(function* () {
       const server = yield* equip(entry, given, seen)
       yield* server.start.pipe(Effect.mapError((cause) => unavailable(given.name, cause)))
       const refused = checkTools(given, entry, seen)
       if (refused !== undefined) return yield* Effect.fail(refused)
       yield* config.catalog.putServer(recordOf(entry, server.version()))
+      entry.isAccepted = true
       entries.set(given.name, entry)
-      return entry
     }).pipe(Effect.onError(() => strip(entry)))
+  }
+
+  const add = Effect.fnUntraced(function* (given: McpRegisterParams, registration: Registration) {
+    const entry = yield* newEntry(given, registration, false)
+    yield* bringUp(given, entry)
+    return entry
+  })
+
+  /** Starts a new server of the configuration; gives a warning when the host goes on without it. */
+  const addConfigured = Effect.fnUntraced(function* (
+    given: McpRegisterParams,
+    registration: Registration,
+    isNeeded: boolean
+  ) {
+    const { name } = given
+    const entry = yield* newEntry(given, registration, true)
+    entries.set(name, entry)
+    let isLate = false
+    const fall = (error: Missing) =>
+      Effect.suspend(() => {
+        if (!isLate) {
+          entries.delete(name)
+          return Effect.void
+        }
+        entry.state = "failed"
+        entry.known = []
+        entry.error ??= error.message
+        return Effect.logWarning(error.message)
+      })
+    const coming = yield* bringUp(given, entry).pipe(
+      Effect.tapError(fall),
+      Effect.ensuring(
+        Effect.sync(() => {
+          entry.coming = undefined
+        })
+      ),
+      Effect.forkIn(parent)
+    )
+    if (coming.pollUnsafe() === undefined) entry.coming = coming
+    const up = Effect.as(Fiber.join(coming), true)
+    const isUp = isNeeded ? yield* up : Option.isSome(yield* Effect.timeoutOption(up, startPatience))
+    isLate = !isUp
+    return isUp ? [] : [`mcp server ${name} is still starting`]
   })
 
   /** The values of a known registration are here again (RUN-255). */
@@ -270,11 +343,12 @@ export const make = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const registration = yield* accepted(given)
         const entry = entries.get(given.name)
-        if (entry === undefined) {
-          return { server: shown(yield* add(given, registration, false)), duplicate: false }
-        }
-        if (!isSame(entry.registration, registration)) {
+        if (entry !== undefined && !isSame(entry.registration, registration)) {
           return yield* new Conflict({ reason: "mcp_immutable", id: given.name })
+        }
+        if (entry?.coming !== undefined) yield* Fiber.join(entry.coming)
+        if (entry === undefined || !entry.isAccepted) {
+          return { server: shown(yield* add(given, registration)), duplicate: false }
         }
         if (entry.state === "needs_registration") {
           yield* revive(entry, given)
@@ -294,6 +368,7 @@ export const make = Effect.fnUntraced(function* (
       state: hasValues(registration) ? "needs_registration" : "stopped",
       known: readFor(registration)(version, listed, (name) => aliases.get(name)).tools
     })
+    entry.isAccepted = true
     if (!hasValues(registration)) yield* equip(entry, registration, new Set())
     entries.set(registration.name, entry)
   })
@@ -307,7 +382,8 @@ export const make = Effect.fnUntraced(function* (
 
   const toStart = new Set<HostServer>()
   const configureOne = Effect.fnUntraced(function* (
-    given: McpRegisterParams
+    given: McpRegisterParams,
+    isNeeded: boolean
   ): Effect.fn.Return<ReadonlyArray<string>, RegisterFailure> {
     const registration = yield* accepted(given)
     const saved = configuredBefore.get(given.name)
@@ -316,8 +392,7 @@ export const make = Effect.fnUntraced(function* (
     }
     const entry = entries.get(given.name)
     if (entry === undefined) {
-      return yield* add(given, registration, true).pipe(
-        Effect.as([]),
+      return yield* addConfigured(given, registration, isNeeded).pipe(
         Effect.catchTag("ProviderUnavailable", ({ message }) => Effect.succeed([message]))
       )
     }
@@ -332,12 +407,12 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     register,
-    configure: (servers) =>
+    configure: (servers, isNeeded) =>
       Effect.map(
         Effect.forEach(
           servers,
           (given, index) =>
-            configureOne(given).pipe(
+            configureOne(given, isNeeded(given.name)).pipe(
               Effect.mapError(
                 ({ message }) => new StartupFailed({ reason: "bad_config", path: `servers[${index}]`, detail: message })
               )
@@ -354,6 +429,13 @@ export const make = Effect.fnUntraced(function* (
     ),
     list: () => [...entries.values()].map(shown),
     has: (name) => entries.has(name),
+    awaitFirst: (qualifiedNames) =>
+      Effect.suspend(() => {
+        const coming = new Set(qualifiedNames.flatMap((name) => entryOf(name)?.coming ?? []))
+        return coming.size === 0
+          ? Effect.void
+          : Effect.asVoid(Effect.timeoutOption(Fiber.awaitAll(coming), namedPatience))
+      }),
     find,
     findAlias: (alias) => allTools().find((tool) => tool.alias === alias),
     isPresent: (qualifiedName) =>

@@ -50,7 +50,7 @@ export interface HandlersConfig {
   readonly warnings: ReadonlyArray<string>
   readonly agents: Agents
   readonly providers: Providers
-  readonly servers: Pick<HostServers, "register" | "list">
+  readonly servers: Pick<HostServers, "register" | "list" | "awaitFirst">
   readonly sessions: Sessions
   readonly runs: Runs
   readonly counters: () => Counters
@@ -140,7 +140,7 @@ export const make = (config: HandlersConfig): HostMethods => {
   const served: Served = {
     initialize: () => Effect.succeed(initialized),
     "host/info": () => Effect.sync(info),
-    "agent/register": ({ agent }) => agents.register(agent),
+    "agent/register": ({ agent }) => Effect.andThen(servers.awaitFirst(agent.tools ?? []), agents.register(agent)),
     "agent/list": () => Effect.sync(() => ({ agents: agents.profiles() })),
     "agent/session": (params) => sessions.create(params),
     "agent/close": ({ sessionId }) => runs.close(sessionId),

@@ -1,9 +1,9 @@
 /** MCP servers of the host: registered, kept, selected by agents (run-protocol 10, RUN-331). */
 import { join } from "node:path"
-import { readFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import type { HostConfig, McpRegisterParams, RunError } from "@tackroom/protocol/run"
-import { Effect, Fiber, type Scope } from "effect"
+import { Duration, Effect, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import {
   agent,
@@ -385,6 +385,50 @@ describe("servers of the configuration", () => {
       yield* opened.close
       const missed = yield* Effect.flip(openHost({ ...config, agents: [agent({ tools: ["short.echo"] })] }))
       assert.deepInclude(missed, { reason: "bad_config", path: "agents[0]" })
+    })
+  )
+
+  it.live("that are slow hold up nothing: they start behind, and an agent that names their tools waits [RUN-040]", () =>
+    Effect.gen(function* () {
+      const place = yield* folder
+      const slow = { waitsFor: join(place.root, "open") }
+      const dies = { waitsFor: join(place.root, "open"), diesThen: "no more" }
+      const config: HostConfig = {
+        stateDir: place.stateDir,
+        sandbox: "none",
+        servers: [registration(slow), registration(dies, { name: "short" })]
+      }
+      const [took, opened] = yield* Effect.timed(openHost(config, { initialize: false }))
+      assert.isBelow(Duration.toMillis(took), 20_000)
+      const warnings = String(at(yield* opened.wire("initialize"), "warnings"))
+      assert.include(warnings, "mcp server manners is still starting")
+      assert.include(warnings, "mcp server short is still starting")
+      const states = Effect.map(opened.api["mcp/list"]({}), ({ servers }) => servers.map(({ state }) => state))
+      assert.deepStrictEqual(yield* states, ["starting", "starting"])
+      const registering = yield* Effect.forkChild(
+        opened.api["agent/register"]({ agent: agent({ tools: ["manners.echo"] }) })
+      )
+      // A registration of the same waits for it, and is told what became of it.
+      const again = yield* Effect.forkChild(
+        Effect.flip(opened.api["mcp/register"](registration(dies, { name: "short" })))
+      )
+      yield* Effect.yieldNow
+      writeFileSync(slow.waitsFor, "")
+      assert.strictEqual((yield* Fiber.join(registering)).duplicate, false)
+      assert.deepInclude(yield* Fiber.join(again), { _tag: "ProviderUnavailable", name: "short" })
+      const { servers } = yield* opened.api["mcp/list"]({})
+      assert.deepStrictEqual(
+        servers.map(({ error, name, state }) => [name, state, error ?? ""]),
+        [
+          ["manners", "ready", ""],
+          ["short", "failed", "it ended (exit code 4): no more"]
+        ]
+      )
+      yield* opened.close
+      // From now on it is known, and nobody waits for it.
+      const second = yield* openHost({ ...config, servers: [registration(slow)] })
+      assert.strictEqual((yield* second.api["mcp/list"]({})).servers[0]?.state, "stopped")
+      yield* second.close
     })
   )
 })
