@@ -17,6 +17,7 @@ import { seatLimits } from "@tackroom/protocol/seat"
 import { type BadLine, type Child, jsonLines } from "@tackroom/sdk/process"
 import { Data, Deferred, Effect, type Scope, Stream } from "effect"
 import type { Outcome, PermissionRequest } from "../permission/PermissionPath.ts"
+import { readFrame } from "./LargeFrame.ts"
 import { readPermission } from "./Updates.ts"
 
 /** The agent answered with an error. */
@@ -149,6 +150,7 @@ export const connect = (child: Child, listener: AcpListener): Effect.Effect<AcpC
       maxFrameBytes: seatLimits.agentFrameBytes,
       // An agent that prints a banner for ever is its own problem; its messages are still messages.
       maxBadLines: Number.POSITIVE_INFINITY,
+      parse: readFrame,
       onBad: (line) => Effect.sync(() => listener.badLine(line))
     }).pipe(Stream.runForEach(take), Effect.ignore)
     // A process that the agent left behind may hold the pipe open for ever.

@@ -9,8 +9,7 @@ import { type PermissionSubmit, permissionSubmit, seatLimits, type SeatOption } 
 import { codePoints, headBytes, headCodePoints, nestsDeeper, utf8Length } from "@tackroom/protocol/text"
 import type { SeatNames } from "../activity/ActivityQueue.ts"
 import { digestOf, type RequestId } from "./RequestIds.ts"
-
-type ToolCall = PermissionSubmit["toolCall"]
+import { bodyBytes, identifying, markTruncated, spare, type ToolCall, truncatedOf } from "./Truncation.ts"
 
 export interface SubmitParts {
   readonly names: SeatNames
@@ -29,34 +28,11 @@ export interface Submit {
   readonly offered: ReadonlyArray<{ readonly sent: SeatOption; readonly own: SeatOption }>
 }
 
-/** Largest body, before something is left out. */
-const bodyBytes = 262_144
-
 /** Options beyond this size are what makes a body too large. */
 const optionsBytes = 65_536
 
-/** What is left out first, of a tool call that is too large. */
-const spare = ["content", "rawOutput", "rawInput"] as const
-
-/** What tells a call from another: it stays, cut where it is long. */
-const identifying: ReadonlySet<string> = new Set(["toolCallId", "title", "kind", "status"])
-
 /** More options than any rig shows; of a longer list the first of each kind are kept beside these. */
 const mostOptions = 64
-
-const mostNames = 16
-const nameCharacters = 64
-
-const isObject = (value: unknown): value is ToolCall =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-const marked = (toolCall: ToolCall, truncated: ReadonlyArray<string>): ToolCall => {
-  const meta = isObject(toolCall["_meta"]) ? toolCall["_meta"] : {}
-  const tackroom = isObject(meta["tackroom"]) ? meta["tackroom"] : {}
-  // The names are the agent's, too: as many as help, and no longer than they help.
-  const shown = truncated.slice(0, mostNames).map((name) => headCodePoints(name, nameCharacters))
-  return { ...toolCall, _meta: { ...meta, tackroom: { ...tackroom, truncated: shown } } }
-}
 
 const without = (toolCall: ToolCall, fields: ReadonlyArray<string>): ToolCall => {
   const gone = new Set(fields)
@@ -119,11 +95,13 @@ export const submitBody = (parts: SubmitParts): Submit => {
   let cut: ReadonlyArray<string> = Object.keys(toolCall).filter((field) =>
     nestsDeeper(toolCall[field], seatLimits.toolCallDepth)
   )
-  let call = cut.length === 0 ? toolCall : marked(without(toolCall, cut), cut)
+  const lost = truncatedOf(toolCall)
+  const marked = (given: ToolCall): ToolCall => markTruncated(given, [...new Set([...lost, ...cut])])
+  let call = cut.length === 0 ? toolCall : marked(without(toolCall, cut))
   let size = jsonBytes(bodyOf(call))
   const leaveOut = (fields: ReadonlyArray<string>): void => {
     cut = [...cut, ...fields]
-    call = marked(without(call, fields), cut)
+    call = marked(without(call, fields))
     size = jsonBytes(bodyOf(call))
   }
   for (const field of spare) {
@@ -132,7 +110,7 @@ export const submitBody = (parts: SubmitParts): Submit => {
   const title = call["title"]
   if (size > bodyBytes && typeof title === "string" && utf8Length(title) > seatLimits.toolTitleBytes) {
     cut = [...cut, "title"]
-    call = marked({ ...call, title: headBytes(title, seatLimits.toolTitleBytes) }, cut)
+    call = marked({ ...call, title: headBytes(title, seatLimits.toolTitleBytes) })
     size = jsonBytes(bodyOf(call))
   }
   if (size > bodyBytes && jsonBytes(options) > optionsBytes) {

@@ -9,6 +9,7 @@ import { request as secureRequest } from "node:https"
 import { parseJson } from "@tackroom/protocol/text"
 import { Data, Effect, Result } from "effect"
 import type { EndpointSource } from "./Endpoint.ts"
+import { responsiveTime } from "./ResponsiveTime.ts"
 
 /** No answer came: refused, reset, timed out, or there is no rig. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{
@@ -26,7 +27,7 @@ export interface RigRequest {
   /** Below the base, with its query. */
   readonly path: string
   readonly body?: unknown
-  /** Milliseconds for the whole exchange, connection included. */
+  /** Milliseconds for the whole exchange, connection included; what this program stood still is not counted. */
   readonly limitMs: number
 }
 
@@ -90,10 +91,9 @@ export const makeRigClient = (endpoint: EndpointSource): RigClient => {
   return {
     send: (request) =>
       exchange(request).pipe(
-        Effect.timeoutOrElse({
-          duration: request.limitMs,
-          orElse: () => Effect.fail(new NoAnswer({ reason: "timeout" }))
-        })
+        Effect.raceFirst(
+          Effect.andThen(responsiveTime(request.limitMs), Effect.fail(new NoAnswer({ reason: "timeout" })))
+        )
       ),
     isReachable: () => endpoint.current() !== undefined
   }

@@ -79,6 +79,12 @@ const work = (item: AgentWork): void => {
     case "flood":
       process.stdout.write(`${"x".repeat(item.bytes)}\n`, () => tell({ told: "done" }))
       break
+    case "members": {
+      const members = Array.from({ length: item.members }, (_, at) => `"k${at}":1`).join(",")
+      const line = Buffer.from(`${item.head}${members}${item.tail}\n`)
+      for (let at = 0; at < item.lines; at += 1) process.stdout.write(line, () => tell({ told: "done" }))
+      break
+    }
     case "closeOutput":
       closeSync(1)
       tell({ told: "done" })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { allow, reject } from "../support/ScriptedAgent.ts"
+import { allow, reject, sessionId } from "../support/ScriptedAgent.ts"
 import { ok, refusal } from "../support/RigStub.ts"
 import { openSeat, type SeatUnderTest } from "../support/SeatUnderTest.ts"
 
@@ -181,6 +181,38 @@ describe("a rig in trouble", () => {
     await seat.screen.until("turn > 1 ended: end_turn")
     seat.rig.onPost = () => ok()
     await seat.rig.post("Stop/end_turn")
+  })
+})
+
+describe("requests of millions of members", () => {
+  const millions = 2_200_000
+  const large = {
+    do: "members",
+    head: `{"jsonrpc":"2.0","id":"large","method":"session/request_permission","params":{"sessionId":"${sessionId}","options":${JSON.stringify([allow, reject])},"toolCall":{`,
+    members: millions,
+    tail: `,${JSON.stringify(makeCall).slice(1)}}}`
+  } as const
+
+  it("are asked, give no other request a permit of the runner, and hold up no cancel [SEAT-161, SEAT-162, SEAT-200, SEAT-Q9]", async () => {
+    const seat = await working()
+    // Answers come while the second large one is read, and wait in the socket meanwhile.
+    const written = seat.agent.told.nth(2, ({ told }) => told === "done")
+    seat.rig.onSubmit = () => written.then(() => refusal(409, "denied_by_seat"))
+    const edit = seat.agent.ask()
+    await seat.rig.submits.nth(1, () => true)
+    seat.agent.do({ ...large, lines: 3 })
+    assert.deepStrictEqual((await edit).result, cancelled)
+    const largest = await seat.rig.submits.nth(4, () => true)
+    assert.deepInclude(largest["toolCall"], makeCall)
+    assert.property(largest["toolCall"], "_meta")
+    assert.notInclude(seat.screen.text, "PERMITTED BY THIS RUNNER")
+    // Neither do they hold up a cancel.
+    await seat.agent.doAndWait({ ...large, lines: 1 })
+    const start = performance.now()
+    seat.type("/abort\r")
+    await seat.screen.until("cancel > requested")
+    // Where each of them becomes a value: 10 s and more.
+    assert.isBelow(performance.now() - start, 4_000)
   })
 })
 

@@ -34,6 +34,14 @@ export type AgentWork =
   | { readonly do: "takeBack"; readonly key: string }
   | { readonly do: "write"; readonly to: "stdout" | "stderr"; readonly text: string }
   | { readonly do: "flood"; readonly bytes: number }
+  /** Writes lines with so many members between `head` and `tail`; tells of each when it is written. */
+  | {
+      readonly do: "members"
+      readonly head: string
+      readonly members: number
+      readonly tail: string
+      readonly lines: number
+    }
   | { readonly do: "closeOutput" }
   | { readonly do: "ignoreSignals" }
   | { readonly do: "spawn"; readonly apart: boolean }

@@ -3,8 +3,8 @@
  * A line that is too large, not UTF-8 or not JSON is counted, sampled and skipped; a hundred of them in a row without a
  * good one mean that this is no peer of ours.
  */
-import { isBlankFrame, type Line, makeLines } from "@tackroom/protocol/text"
-import { Data, Effect, Stream } from "effect"
+import { isBlankFrame, type Line, makeLines, parseJson } from "@tackroom/protocol/text"
+import { Data, Effect, Result, Stream } from "effect"
 
 /** Largest frame by default: 32 MiB without its terminator (HRN-043). */
 export const defaultMaxFrameBytes = 33_554_432
@@ -29,6 +29,8 @@ export class NotAPeer extends Data.TaggedError("NotAPeer")<{ readonly badLines: 
 export interface LineReaderOptions {
   readonly maxFrameBytes?: number
   readonly maxBadLines?: number
+  /** Makes a value of a line that may be large; the whole line's JSON by default. A failure is a line that is no JSON. */
+  readonly parse?: (text: string) => Result.Result<unknown, unknown>
   /** Told of every skipped line. */
   readonly onBad?: (line: BadLine) => Effect.Effect<void>
 }
@@ -44,7 +46,7 @@ const bad = (reason: BadLine["reason"], bytes: number, head: Uint8Array): BadLin
   sample: lenient.decode(head.subarray(0, sampleBytes))
 })
 
-const readLine = (line: Line): Read => {
+const readLine = (line: Line, parse: NonNullable<LineReaderOptions["parse"]>): Read => {
   if (line._tag === "Oversize") return bad("too_large", line.observedBytes, line.head)
   if (isBlankFrame(line.bytes)) return undefined
   let text: string
@@ -53,11 +55,8 @@ const readLine = (line: Line): Read => {
   } catch {
     return bad("not_utf8", line.bytes.length, line.bytes)
   }
-  try {
-    return { value: JSON.parse(text) }
-  } catch {
-    return bad("not_json", line.bytes.length, line.bytes)
-  }
+  const value = parse(text)
+  return Result.isSuccess(value) ? { value: value.success } : bad("not_json", line.bytes.length, line.bytes)
 }
 
 /** The JSON values of a byte stream, in order; bytes before the end without a terminator are a last frame. */
@@ -67,13 +66,14 @@ export const jsonLines = <E, R>(
 ): Stream.Stream<unknown, E | NotAPeer, R> =>
   Stream.suspend(() => {
     const lines = makeLines({ limit: options?.maxFrameBytes ?? defaultMaxFrameBytes, headBytes: sampleBytes })
+    const parse = options?.parse ?? parseJson
     const maxBad = options?.maxBadLines ?? defaultMaxBadLines
     let badInRow = 0
 
     const take = Effect.fnUntraced(function* (found: ReadonlyArray<Line>) {
       const values: Array<unknown> = []
       for (const line of found) {
-        const read = readLine(line)
+        const read = readLine(line, parse)
         if (read === undefined) continue
         if ("value" in read) {
           badInRow = 0

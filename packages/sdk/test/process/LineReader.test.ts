@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Result, Schema, Stream } from "effect"
 import { type BadLine, jsonLines, type LineReaderOptions } from "../../src/process/index.ts"
 import { owner, sh } from "./support.ts"
 
@@ -24,6 +24,15 @@ describe("LineReader", () => {
       const whole = yield* read([encoder.encode(text)])
       assert.deepStrictEqual(whole.values, [{ a: "\u2028\u2029\u0085" }, { b: "€" }, 3])
       assert.deepStrictEqual(yield* read(bytewise(text)), whole)
+    })
+  )
+
+  it.effect("a line is read as the reader's owner reads it [HRN-043]", () =>
+    Effect.gen(function* () {
+      const parse = (text: string) => (text === "no" ? Result.fail("no") : Result.succeed(text.length))
+      const { bad, values } = yield* read([encoder.encode("{}\nno\nyes\n")], { parse })
+      assert.deepStrictEqual(values, [2, 3])
+      assert.deepStrictEqual(bad, [{ reason: "not_json", bytes: 2, sample: "no" }])
     })
   )
 
