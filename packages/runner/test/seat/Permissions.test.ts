@@ -202,17 +202,16 @@ describe("requests of millions of members", () => {
     await seat.rig.submits.nth(1, () => true)
     seat.agent.do({ ...large, lines: 3 })
     assert.deepStrictEqual((await edit).result, cancelled)
-    const largest = await seat.rig.submits.nth(4, () => true)
-    assert.deepInclude(largest["toolCall"], makeCall)
-    assert.property(largest["toolCall"], "_meta")
-    assert.notInclude(seat.screen.text, "PERMITTED BY THIS RUNNER")
     // Neither do they hold up a cancel.
-    await seat.agent.doAndWait({ ...large, lines: 1 })
     const start = performance.now()
     seat.type("/abort\r")
     await seat.screen.until("cancel > requested")
     // Where each of them becomes a value: 10 s and more.
     assert.isBelow(performance.now() - start, 4_000)
+    const largest = await seat.rig.submits.nth(2, () => true)
+    assert.deepInclude(largest["toolCall"], makeCall)
+    assert.property(largest["toolCall"], "_meta")
+    assert.notInclude(seat.screen.text, "PERMITTED BY THIS RUNNER")
   })
 })
 
