@@ -1,4 +1,4 @@
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
@@ -39,6 +39,20 @@ const start = async (name: string, args: ReadonlyArray<string>, terminal = false
   programs.push(program)
   return program
 }
+
+/** It takes its seconds while the others go on. */
+const startSilent = async () => {
+  const before = performance.now()
+  const program = await start("silent", words("silent", { silent: true, mcpHttp: true }, "--probe"))
+  return { program, took: performance.now() - before }
+}
+
+let silent: ReturnType<typeof startSilent>
+
+beforeAll(() => {
+  silent = startSilent()
+  silent.catch(() => undefined)
+})
 
 describe("signing in", () => {
   it("the ways are known once the agent was started, and one that is run lets sessions be set up [ACP-030, ACP-035, ACP-036]", async () => {
@@ -85,5 +99,14 @@ describe("signing in", () => {
     const { status, stdout } = spawnSync(process.execPath, again, { encoding: "utf8", env })
     assert.deepStrictEqual([status, stdout], [0, "logged in with LOGIN=1\n"])
     assert.match(await program.newSession(project), /^ses_/u)
+  }, 60_000)
+
+  it("an agent that never says what it is does not hold the answer to initialize [ACP-010]", async () => {
+    const { program, took } = await silent
+    assert.isBelow(took, 25_000)
+    const { result } = program.frames[0] ?? {}
+    assert.deepStrictEqual(result?.["authMethods"], [])
+    assert.deepInclude(result?.["agentCapabilities"], { mcpCapabilities: { http: false, sse: false } })
+    assert.deepStrictEqual((await program.agent.request("session/list", {})).sessions, [])
   }, 60_000)
 })

@@ -12,8 +12,9 @@ import {
   type InitializeResponse,
   RequestError
 } from "@agentclientprotocol/sdk"
-import { Effect, Exit, FiberSet, type Scope } from "effect"
+import { Effect, Exit, Fiber, FiberSet, Option, type Scope } from "effect"
 import { isNative } from "../../harnesses/Harnesses.ts"
+import type { SignIns } from "../../harnesses/SignIns.ts"
 import type { Host } from "../../Host.ts"
 import { harnessOf, type Setup } from "../start/Setup.ts"
 import { authMethods, runnable } from "./AuthMethods.ts"
@@ -25,9 +26,13 @@ import { OpenSessions } from "./OpenSessions.ts"
 import { makePrompting } from "./Prompting.ts"
 import { authRequired, internal, refusalOf } from "./Refusals.ts"
 import { makeSetup } from "./SettingUp.ts"
+import type { Taking } from "./SetupParams.ts"
 
 /** How long an answer may take whatever a harness does (ACP-010). */
 const patience = { setup: "60 seconds", close: "15 seconds", list: "10 seconds", signIn: "10 minutes" } as const
+
+/** How long `initialize` waits for an agent that is asked first: with the start of this program not over the limit. */
+const probePatience = "6 seconds"
 
 export interface AcpFaceParts {
   readonly host: Host
@@ -60,6 +65,24 @@ const paramsOf = (message: AnyMessage): Readonly<Record<string, unknown>> => {
 
 const cancelled = (requestId: unknown): RequestError => RequestError.requestCancelled({ requestId })
 
+/**
+ * The MCP servers that the agent says it takes. One that has not answered in time goes on behind: what it says of signing in
+ * is known from then on.
+ */
+const probed = (asked: ReturnType<SignIns["probe"]>, unasked: Taking["takes"]) =>
+  Effect.gen(function* () {
+    const asking = yield* Effect.forkScoped(
+      asked.pipe(
+        Effect.map(({ mcp }) => mcp),
+        Effect.catch((error) => Effect.as(Effect.logWarning("The agent could not be asked", error.message), unasked))
+      )
+    )
+    const takes = yield* Effect.timeoutOption(Fiber.join(asking), probePatience)
+    if (Option.isSome(takes)) return takes.value
+    yield* Effect.logWarning(`The agent did not say what it is in ${probePatience}`)
+    return unasked
+  })
+
 export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { cwd, host, needsRounds, probe, scripted, setup, version } = parts
@@ -69,12 +92,7 @@ export const makeAcpFace = (parts: AcpFaceParts): Effect.Effect<AcpFace, never, 
     const harness = harnessOf(setup)
     const { clientServers, signIns } = host
     const always = clientServers.takes(harness)
-    const takes = probe
-      ? yield* signIns.probe(harness, cwd).pipe(
-          Effect.map(({ mcp }) => mcp),
-          Effect.catch((error) => Effect.as(Effect.logWarning("The agent could not be asked", error.message), always))
-        )
-      : always
+    const takes = probe ? yield* probed(signIns.probe(harness, cwd), always) : always
     const ways = () => authMethods(signIns.known(harness), open.client)
     const sessions = makeSetup({
       host,
