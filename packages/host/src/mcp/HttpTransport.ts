@@ -3,6 +3,7 @@
  * the connection, so that whoever waits learns that the answer is lost (RUN-258). By itself the SDK waits on.
  */
 import type * as Mcp from "@modelcontextprotocol/client"
+import { httpFetch } from "../http/HttpFetch.ts"
 import { guardedFetch } from "./GuardedFetch.ts"
 import type { Reach } from "./Reach.ts"
 
@@ -25,7 +26,7 @@ export const httpTransport = (
   mayReach: Reach
 ): { readonly transport: Mcp.Transport; readonly endSession: () => Promise<void> } => {
   const inner = new sdk.StreamableHTTPClientTransport(new URL(server.url), {
-    fetch: guardedFetch(fetch, mayReach),
+    fetch: guardedFetch(httpFetch, mayReach),
     requestInit: { headers: server.headers }
   })
   const waiting = new Set<unknown>()

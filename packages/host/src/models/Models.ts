@@ -7,6 +7,7 @@
  * Failure is always a `ModelFailure`; a stream that does not fail ends with `usage` and `finish`.
  */
 import { Clock, Context, Effect, Layer, Redacted, Stream } from "effect"
+import { httpFetch } from "../http/HttpFetch.ts"
 import * as Assemble from "./Assemble.ts"
 import { disconnected, failureOf, refused } from "./Classify.ts"
 import type { FailureContext } from "./Classify.ts"
@@ -139,5 +140,5 @@ export class Models extends Context.Service<
       }
     })
 
-  static readonly layer: Layer.Layer<Models> = Models.layerFetch((input, init) => globalThis.fetch(input, init))
+  static readonly layer: Layer.Layer<Models> = Models.layerFetch(httpFetch)
 }

@@ -34,6 +34,8 @@ describe("a server over HTTP", () => {
         new Set([key.authorization])
       )
       assert.strictEqual(web.seen.at(-1)?.method, "DELETE")
+      // By our own transport: that of Node ends the process with a server that hangs up early.
+      assert.deepStrictEqual(new Set(web.seen.map(({ headers }) => headers["user-agent"])), new Set(["tackroom"]))
     })
   )
 

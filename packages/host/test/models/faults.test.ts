@@ -252,6 +252,30 @@ for (const api of apis) {
       }).pipe(Effect.provide(Models.layer))
     )
 
+    it.live("a model that is faster than its reader, and hangs up when it is done, is heard to the end", () =>
+      Effect.gen(function* () {
+        const begun = wire.begun("word ")
+        const server = yield* bare((response) => {
+          // Neither a length nor chunks: the answer ends where its connection does.
+          response.removeHeader("transfer-encoding")
+          response.writeHead(200, { "content-type": "text/event-stream", connection: "close" })
+          response.write(sse(begun))
+          for (let left = 3_999; left > 0; left--) response.write(sse(begun.slice(-1)))
+          response.end(sse(wire.text("word ", null).slice(begun.length)))
+        })
+        const models = yield* Models
+        let heard = ""
+        yield* Stream.runForEach(
+          models.stream(ask("x"), { connection: connectionTo(api, server.url), model: modelOf[api], attempt: 1 }),
+          (part) => {
+            if (part.type === "text") heard += part.delta
+            return Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+          }
+        )
+        assert.strictEqual(heard, "word ".repeat(4_000))
+      }).pipe(Effect.provide(Models.layer))
+    )
+
     it.effect("an endless line ends the answer before it fills the memory", () =>
       Effect.gen(function* () {
         const block = Buffer.alloc(1_048_576, 0x61)
