@@ -26,6 +26,8 @@ export type Stop = Broken | Skipped | KitFailed
 /** Where a running check leaves what it saw: once for each program that it ran. */
 export interface Witness {
   readonly saw: (evidence: ReadonlyArray<Evidence>) => void
+  /** The program did something that its wire knows: it is not silent. */
+  readonly heard: () => void
 }
 
 export interface Check {

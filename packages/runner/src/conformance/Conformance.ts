@@ -6,18 +6,27 @@
 import { Clock, Effect, Exit } from "effect"
 import { writeFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
+import { findProgram } from "@tackroom/sdk/process"
 import { acpFamily } from "./acp/AcpFamily.ts"
 import { type Arguments, type CheckArguments, parseArguments, type SelfTestArguments } from "./Arguments.ts"
 import { type Family, type Place, Usage } from "./Family.ts"
 import { type KitFailed, kitFailed } from "./Check.ts"
 import { helpText } from "./Help.ts"
-import { closingLines, headLines, humanReport, jsonReport, resultLines, type RunFacts } from "./Report.ts"
+import {
+  closingLines,
+  headLines,
+  humanReport,
+  jsonReport,
+  resultLines,
+  type RunFacts,
+  silenceNotice
+} from "./Report.ts"
 import { failureOf, runAll } from "./Schedule.ts"
 import { select } from "./Selection.ts"
 import { complaints, runTwins } from "./SelfTest.ts"
 import { runnerFamily } from "./runner/RunnerFamily.ts"
 import { serveFamily } from "./serve/ServeFamily.ts"
-import { exitCode, exitCodes } from "./Verdict.ts"
+import { exitCode, exitCodes, type Result } from "./Verdict.ts"
 
 /** The wires that can be checked. */
 const families: ReadonlyArray<Family> = [runnerFamily, serveFamily, acpFamily]
@@ -33,6 +42,12 @@ const writeReport = (path: string, text: string): Effect.Effect<void, KitFailed>
     catch: (cause) =>
       kitFailed(`the report cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`)
   })
+
+/** Why the command under test cannot be started at all. Words of the kit in it are filled in later. */
+const absentProgram = ([word = ""]: ReadonlyArray<string>, { cwd, env }: Place): string | undefined =>
+  process.platform === "win32" || word.includes("{") || findProgram(word, cwd, env["PATH"]) !== undefined
+    ? undefined
+    : `the command under test cannot be started: ${word} is no program`
 
 const check = Effect.fn("Conformance.check")(function* (
   args: CheckArguments,
@@ -60,22 +75,51 @@ const check = Effect.fn("Conformance.check")(function* (
     timing: args.timing,
     closing: prepared.closing
   })
+  let silence = false
   const say = (lines: ReadonlyArray<string>): void => {
     if (args.json !== "-") output.out(`${lines.join("\n")}\n`)
   }
+  const absent = absentProgram(args.command, place)
+  if (absent !== undefined) return yield* new Usage({ message: absent })
+  const report = (end: RunFacts, results: ReadonlyArray<Result>) =>
+    Effect.gen(function* () {
+      say(closingLines(end, results))
+      const json = `${JSON.stringify(jsonReport(end, results), undefined, 2)}\n`
+      if (args.json === "-") output.out(json)
+      else if (args.json !== undefined) yield* writeReport(args.json, json)
+      if (args.report !== undefined) yield* writeReport(args.report, humanReport(end, results))
+    })
   say(headLines(facts()))
+  const { silentCases } = prepared
+  const judged = new Map<string, Result>()
+  /** What a run that was ended from outside came to: what was judged by then. */
+  const cutOff = Effect.suspend(() => {
+    const results = selection.checks.flatMap(({ id }) => judged.get(id) ?? [])
+    const unfinished = selection.checks.flatMap(({ id }) => (judged.has(id) ? [] : [id]))
+    return report(
+      { ...facts(), stopped: { why: "The run was ended from outside before its end.", unfinished } },
+      results
+    )
+  }).pipe(Effect.catch(({ message }) => Effect.sync(() => output.error(`tackroom-conformance: ${message}\n`))))
   const results = yield* runAll(selection.checks, {
     jobs: args.jobs,
     profile: args.profile,
     excluded: selection.excluded,
-    onResult: (result) => say(resultLines(result))
-  })
-  const end = facts()
-  say(closingLines(end, results))
-  const json = `${JSON.stringify(jsonReport(end, results), undefined, 2)}\n`
-  if (args.json === "-") output.out(json)
-  else if (args.json !== undefined) yield* writeReport(args.json, json)
-  if (args.report !== undefined) yield* writeReport(args.report, humanReport(end, results))
+    ...(silentCases === undefined ? {} : { silentCases }),
+    onSilence: () => {
+      silence = true
+    },
+    onResult: (result) => {
+      judged.set(result.id, result)
+      say(resultLines(result))
+    }
+  }).pipe(Effect.onInterrupt(() => cutOff))
+  yield* report(
+    silence && silentCases !== undefined
+      ? { ...facts(), stopped: { why: silenceNotice(silentCases), unfinished: [] } }
+      : facts(),
+    results
+  )
   return exitCode(results)
 })
 

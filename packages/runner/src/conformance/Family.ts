@@ -45,6 +45,8 @@ export interface Family {
 
 export interface Prepared {
   readonly checks: ReadonlyArray<Check>
+  /** After so many failed musts in which the program was not heard at all, the rest is not run. */
+  readonly silentCases?: number
   /** What a report ends with: what only a person can look at. */
   readonly closing: ReadonlyArray<string>
 }

@@ -16,7 +16,8 @@ const common: ReadonlyArray<string> = [
 
 const exits: ReadonlyArray<string> = [
   "Exit codes: 0 every must passed, or was not declared or excluded; 1 a must failed; 2 a must was skipped for another",
-  "reason; 64 the command line is not understood; 70 the kit itself failed. A should never changes the exit code."
+  "reason; 64 the command line is not understood, or the command is no program; 70 the kit itself failed. A should never",
+  "changes the exit code. A program that is not heard in any case is given up after a few."
 ]
 
 export const helpText = (family: Family | undefined, families: ReadonlyArray<Family>): string => {

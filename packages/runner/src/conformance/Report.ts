@@ -6,6 +6,11 @@
 import { realTiming, type Timing } from "./Timing.ts"
 import { type Profile, type Result, type Summary, summarize } from "./Verdict.ts"
 
+export interface Stopped {
+  readonly why: string
+  readonly unfinished: ReadonlyArray<string>
+}
+
 export interface RunFacts {
   /** Name and version of this kit. */
   readonly kit: string
@@ -15,6 +20,8 @@ export interface RunFacts {
   readonly startedAt: string
   readonly durationMs: number
   readonly timing: Timing
+  /** Why the run ended before all was judged, and what was not. */
+  readonly stopped?: Stopped
   /** What a person still has to look at, and other words of the family at the end of a report. */
   readonly closing: ReadonlyArray<string>
 }
@@ -29,10 +36,16 @@ export interface JsonReport {
   readonly durationMs: number
   /** Present when times were not the real ones: then this is no evidence of compatibility. */
   readonly timeScale?: number
+  /** Present when the run ended before all was judged: why, and the promises without a result. */
+  readonly stopped?: Stopped
   readonly summary: Summary
   readonly results: ReadonlyArray<Result>
   readonly notice: string
 }
+
+/** What a report says of a program that was not heard: `needs:` alone would not tell. */
+export const silenceNotice = (cases: number): string =>
+  `The program was not heard in any case: it started no agent, posted nothing and wrote no record. After ${cases} failed musts the rest was not run.`
 
 const notice = "Passing is evidence of compatibility for the versions named here. It is not a certificate."
 
@@ -92,6 +105,7 @@ export const closingLines = (facts: RunFacts, results: ReadonlyArray<Result>): R
   const { fail, pass, skip } = summarize(results)
   return [
     "",
+    ...(facts.stopped === undefined ? [] : [facts.stopped.why, ""]),
     `${pass} passed, ${fail} failed, ${skip} skipped in ${(facts.durationMs / 1_000).toFixed(1)} s`,
     facts.timing.scale === realTiming.scale ? notice : scaledNotice(facts.timing),
     ...(facts.closing.length === 0 ? [] : ["", ...facts.closing])

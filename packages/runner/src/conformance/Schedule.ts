@@ -15,6 +15,9 @@ export interface ScheduleOptions {
   readonly profile: Profile
   /** Ids that were left out; they are in the results as skipped. */
   readonly excluded: ReadonlySet<string>
+  /** After so many failed musts in which no program was heard, what is left is skipped as needing the first of them. */
+  readonly silentCases?: number
+  readonly onSilence?: () => void
   readonly onResult: (result: Result) => void
 }
 
@@ -26,8 +29,8 @@ type Outcome = Pick<Result, "verdict" | "reason">
 const outcomeOf = (stop: Broken | Skipped): Outcome =>
   stop._tag === "Broken" ? { verdict: "fail", reason: stop.message } : { verdict: "skip", reason: stop.reason }
 
-const judged = (check: Check, saw: Witness["saw"]): Effect.Effect<Outcome, KitFailed> =>
-  Effect.scoped(check.run({ saw })).pipe(
+const judged = (check: Check, witness: Witness): Effect.Effect<Outcome, KitFailed> =>
+  Effect.scoped(check.run(witness)).pipe(
     Effect.as<Outcome>({ verdict: "pass" }),
     Effect.catchTags({
       Broken: (stop) => Effect.succeed(outcomeOf(stop)),
@@ -49,6 +52,26 @@ export const runAll = Effect.fn("Schedule.runAll")(function* (
   const verdicts = new Map<string, Deferred.Deferred<Outcome>>()
   for (const check of checks) verdicts.set(check.id, yield* Deferred.make<Outcome>())
 
+  const { silentCases } = options
+  let anybodyHeard = false
+  const silent: Array<string> = []
+  /** The first of the silent cases, when there are enough of them. */
+  const silence = yield* Deferred.make<string>()
+  const heard = (): void => {
+    anybodyHeard = true
+  }
+  const givenUp = Effect.map(Deferred.await(silence), (id): Outcome => ({ verdict: "skip", reason: `needs:${id}` }))
+  const listened = (check: Check, outcome: Outcome, programs: number): Effect.Effect<unknown> => {
+    if (silentCases === undefined || anybodyHeard || outcome.verdict !== "fail" || programs === 0) return Effect.void
+    // So the run is broken by its musts, whatever is skipped.
+    if (levelIn(options.profile, check.level) !== "must") return Effect.void
+    silent.push(check.id)
+    const [first] = silent
+    if (first === undefined || silent.length < silentCases) return Effect.void
+    options.onSilence?.()
+    return Deferred.succeed(silence, first)
+  }
+
   const one = (check: Check): Effect.Effect<Result, KitFailed> =>
     Effect.gen(function* () {
       const evidence: Array<ReadonlyArray<Evidence>> = []
@@ -65,8 +88,16 @@ export const runAll = Effect.fn("Schedule.runAll")(function* (
         return yield* lane.withPermit(
           Effect.suspend(() => {
             const began = performance.now()
+            const judging = judged(check, { saw: (seen) => void evidence.push(seen), heard })
             return Effect.ensuring(
-              judged(check, (seen) => void evidence.push(seen)),
+              // What is given up must not start first.
+              Effect.flatMap(Deferred.isDone(silence), (over) =>
+                over
+                  ? givenUp
+                  : Effect.tap(Effect.raceFirst(judging, givenUp), (outcome) =>
+                      listened(check, outcome, evidence.length)
+                    )
+              ),
               Effect.sync(() => {
                 durationMs = Math.round(performance.now() - began)
               })

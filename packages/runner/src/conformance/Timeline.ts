@@ -26,7 +26,8 @@ export interface Timeline<Seen extends Evidence> {
   readonly never: (what: string, look: () => unknown, ms: number) => Effect.Effect<void, Broken>
 }
 
-export const make = <Seen extends Evidence>(): Timeline<Seen> => {
+/** `told` hears of every entry at once. */
+export const make = <Seen extends Evidence>(told: (entry: Seen) => void = () => undefined): Timeline<Seen> => {
   const began = performance.now()
   const seen: Array<Seen> = []
   const watchers = new Set<() => void>()
@@ -65,6 +66,7 @@ export const make = <Seen extends Evidence>(): Timeline<Seen> => {
     add: (entry) => {
       const added = { ...entry, at: now() } as unknown as Seen
       seen.push(added)
+      told(added)
       wake()
       return added
     },

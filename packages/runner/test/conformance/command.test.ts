@@ -39,6 +39,8 @@ describe("tackroom-conformance", () => {
       [["runner", "--frobnicate", "--", "x", "{agent}"], "Unknown option '--frobnicate'"],
       [["runner", "--", "x"], "put {agent} into the command, or say --agent-name NAME"],
       [["runner", "--only", "CHK-999", "--", "x", "{agent}"], "there is no check CHK-999"],
+      [["runner", "--", "/no/such", "{agent}"], "cannot be started: /no/such is no program"],
+      [["serve", "--", "no-such-otter"], "cannot be started: no-such-otter is no program"],
       [["self-test", "otter"], "self-test: say which check is to be tested"],
       [["self-test", "runner", "--others", "many"], "--others is a number"],
       [["runner", "--preset", "/nowhere.yaml", "--", "x", "{agent}"], "--preset: /nowhere.yaml cannot be read"]
@@ -121,9 +123,10 @@ registerHooks({ resolve: (name, context, next) => {
       )
     }))
 
-  it("ends in order on a signal: no case, no program is left [CHK-300]", () =>
+  it("ends in order on a signal: no case, no program is left, and what was judged is reported [CHK-300]", () =>
     withFolder(async (folder) => {
       const pids = join(folder, "pids")
+      const json = join(folder, "report.json")
       const [node = "", program = ""] = reference()
       const runner = join(folder, "runner.sh")
       writeFileSync(runner, `#!/bin/sh\necho $$ >> "${pids}"\nexec "${node}" "${program}" -- "$1"\n`, { mode: 0o755 })
@@ -137,14 +140,37 @@ registerHooks({ resolve: (name, context, next) => {
         })
       })
       const running = conformance(
-        ["runner", "--only", "CHK-132", "--", runner, "{agent}"],
+        ["runner", "--only", "CHK-132", "--json", json, "--", runner, "{agent}"],
         { TMPDIR: temporary },
         (child) => void started.then(() => child.kill("SIGINT"))
       )
       const ran = await running
       assert.strictEqual(ran.code, 130, ran.out + ran.error)
+      const { results, stopped } = readReport(json)
+      assert.deepStrictEqual([results, stopped?.unfinished], [[], ["CHK-132"]])
+      assert.include(ran.out, stopped?.why)
       assert.deepStrictEqual(casesIn(temporary), [])
       for (const pid of readFileSync(pids, "utf8").trim().split("\n")) assert.isFalse(isLiving(Number(pid)))
+    }))
+
+  it("stops early when the runner is not heard in any case, and says so [CHK-302, CHK-303]", () =>
+    withFolder(async (folder) => {
+      const runner = join(folder, "mute.sh")
+      writeFileSync(runner, "#!/bin/sh\necho here I am\nexit 0\n", { mode: 0o755 })
+      const json = join(folder, "report.json")
+      const only = ["CHK-020", "CHK-021", "CHK-023", "CHK-040", "CHK-041"]
+      const ran = await conformance([
+        ...["runner", "--jobs", "1", "--only", only.join(), "--json", json],
+        ...["--", runner, "{agent}"]
+      ])
+      assert.strictEqual(ran.code, 1, ran.out + ran.error)
+      const { results, stopped } = readReport(json)
+      assert.deepStrictEqual(
+        results.map(({ reason, verdict }) => (verdict === "skip" ? reason : verdict)),
+        ["fail", "fail", "fail", "needs:CHK-020", "needs:CHK-020"]
+      )
+      assert.include(stopped?.why, "was not heard in any case")
+      assert.include(ran.out, stopped?.why)
     }))
 
   it("ends what a case left and says so [CHK-300]", () =>

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { broken, kitFailed, skipped } from "../../src/conformance/Check.ts"
+import { broken, type Check, kitFailed, skipped } from "../../src/conformance/Check.ts"
 import { masked, presentable } from "../../src/conformance/Evidence.ts"
 import { humanReport, jsonReport, type RunFacts } from "../../src/conformance/Report.ts"
 import { runAll } from "../../src/conformance/Schedule.ts"
@@ -54,6 +54,41 @@ describe("verdicts", () => {
         "CHK-907 pass",
         "CHK-908 skip excluded"
       ])
+    })
+  )
+
+  it.effect("of a program that is not heard in any case the rest is not run, also what has begun [CHK-302]", () =>
+    Effect.gen(function* () {
+      const mute = (id: string): Check => ({
+        ...checkOf(id, Effect.void),
+        run: ({ saw }) =>
+          Effect.andThen(
+            Effect.sync(() => saw([])),
+            Effect.fail(broken("nothing came"))
+          )
+      })
+      const watching = checkOf("CHK-900", Effect.never, { quiet: true })
+      const ids = ["CHK-901", "CHK-902", "CHK-903"]
+      const silent = yield* run([watching, ...ids.map(mute)], { jobs: 1, silentCases: 2 })
+      assert.deepStrictEqual(outcomes(silent), [
+        "CHK-900 skip needs:CHK-901",
+        "CHK-901 fail nothing came",
+        "CHK-902 fail nothing came",
+        "CHK-903 skip needs:CHK-901"
+      ])
+      const speaking: Check = {
+        ...checkOf("CHK-900", Effect.void),
+        run: ({ heard, saw }) =>
+          Effect.sync(() => {
+            heard()
+            saw([])
+          })
+      }
+      const heard = yield* run([speaking, ...ids.map(mute)], { jobs: 1, silentCases: 2 })
+      assert.deepStrictEqual(
+        heard.map(({ verdict }) => verdict),
+        ["pass", "fail", "fail", "fail"]
+      )
     })
   )
 

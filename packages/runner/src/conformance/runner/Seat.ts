@@ -24,7 +24,15 @@ import { isAccepted, isTurnStop } from "./PostKinds.ts"
 import { watchRecord } from "./RecordFile.ts"
 import * as Rig from "./rig/Rig.ts"
 import { environment, type Usual } from "./SeatEnvironment.ts"
-import type { Post, RecordSeen, RunnerEnded, Seen, SeatTimeline, Submit } from "./Seen.ts"
+import {
+  isWork,
+  type Post,
+  type RecordSeen,
+  type RunnerEnded,
+  type Seen,
+  type SeatTimeline,
+  type Submit
+} from "./Seen.ts"
 
 const start = "\u001b[200~"
 const end = "\u001b[201~"
@@ -151,7 +159,9 @@ export const open = Effect.fn("Seat.open")(function* (
   const bin = join(folder, "bin")
   for (const one of [home, launchFolder, work, bin]) mkdirSync(one, { recursive: true, mode: 0o700 })
 
-  const timeline = Timeline.make<Seen>()
+  const timeline = Timeline.make<Seen>((entry) => {
+    if (isWork(entry)) witness.heard()
+  })
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => witness.saw(joined(timeline.seen).map((one) => masked(one, [token]))))
   )

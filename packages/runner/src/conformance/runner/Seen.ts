@@ -87,4 +87,15 @@ export type Seen =
   | Pane
   | RecordSeen
 
+/** What only a runner at work brings about; what it writes into its pane may be anything. */
+export const isWork = ({ what }: Seen): boolean =>
+  what === "post" ||
+  what === "submit" ||
+  what === "read" ||
+  what === "withdraw" ||
+  what === "stray" ||
+  what === "received" ||
+  what === "agent-started" ||
+  what === "record"
+
 export type SeatTimeline = Timeline<Seen>
