@@ -22,6 +22,7 @@ import {
   HarnessRegistry,
   Hub,
   type KnownSecrets,
+  type SecretFollower,
   McpServers,
   Recovery,
   Secrets
@@ -88,8 +89,8 @@ export interface HostOptions {
   /** How long a cancel waits for the harness, and then for the end of its process (RT-160). */
   readonly cancelGraceMs?: number
   readonly killGraceMs?: number
-  /** Told of every secret that becomes known, for what is written beside the journal (RUN-174, ACP-218). */
-  readonly onSecret?: (secret: { readonly name: string; readonly value: string }) => void
+  /** Told of every secret that becomes known or is forgotten, for what is written beside the journal (RUN-174, ACP-218). */
+  readonly onSecret?: SecretFollower
   /** How the tool runner is started when the configuration names none: this program. */
   readonly runner: { readonly command: string; readonly args: ReadonlyArray<string> }
 }
@@ -205,7 +206,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
       owner,
       version: options.version,
       withheld: namedVariables(config),
-      redact: (text: string) => secrets?.text(text) ?? text
+      redact: <A>(value: A, sessionId?: string): A => secrets?.value(value, sessionId) ?? value
     }
     const isAliasTaken = (alias: string) => tools.findAlias(alias) !== undefined
     const hostServers = yield* HostServers.make({ ...mcp, catalog, key: state.key, isAliasTaken })
@@ -248,7 +249,7 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
 
     // The runtime asks the sessions, which are made on the runtime: the loop is closed here, once.
     let sessions: Sessions.Sessions | undefined
-    const redact = <A>(value: A): A => secrets?.value(value) ?? value
+    const { redact } = mcp
     const known = Effect.suspend(() =>
       sessions === undefined ? Effect.die(new Error("the host's sessions are not open yet")) : Effect.succeed(sessions)
     )
@@ -303,9 +304,9 @@ const build = (configuration: Configuration, options: HostOptions): Effect.Effec
     yield* Effect.addFinalizer(() => Context.get(services, AgentRuntime).shutdown({ turns: "leave" }))
     yield* Context.get(services, AgentRuntime).ready.pipe(Effect.mapError((cause) => storageFailed(state.path, cause)))
     secrets = Context.get(services, Secrets).known
-    secrets.follow((name, value) => options.onSecret?.({ name, value }))
+    secrets.follow((secret, news) => options.onSecret?.(secret, news))
     providers.onSecret(({ name, value }) => secrets?.add(name, value))
-    hostServers.onSecret(({ name, value }) => secrets?.add(name, value))
+    hostServers.onSecret(secrets.take)
     const runtime = yield* Effect.provide(HostRuntime.make, services).pipe(
       Effect.mapError((cause) => storageFailed(state.path, cause))
     )

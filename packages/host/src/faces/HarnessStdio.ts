@@ -48,7 +48,7 @@ const serve = Effect.fnUntraced(function* (
     lock: true,
     runner: { command: process.execPath, args: [...process.execArgv, process.argv[1] ?? "", "tool-runner"] },
     counters: () => snapshot(counters),
-    onSecret: ({ name, value }) => secrets.add(name, value)
+    onSecret: secrets.take
   })
   const dispatch = {
     handlers: host.methods.handlers,

@@ -42,8 +42,8 @@ export interface ConnectionParts {
   readonly version: string
   /** Variables of the host that no child gets (RUN-085). */
   readonly withheld: ReadonlyArray<string>
-  /** Takes secrets out of what a server says, for errors and the kept end of stderr. */
-  readonly redact: (text: string) => string
+  /** Takes secrets out of what a server says: of itself and its tools, in errors, and in the kept end of stderr. */
+  readonly redact: <A>(value: A, sessionId?: string) => A
 }
 
 export interface ConnectionPlace {
@@ -114,7 +114,7 @@ const childLink = Effect.fnUntraced(function* (
       ...(place.directory === undefined ? {} : { cwd: place.directory }),
       ...(place.sessionId === undefined ? {} : { sessionId: place.sessionId }),
       env: { list: "tool", variables: server.env, never: parts.withheld },
-      redact: parts.redact
+      redact: (text) => parts.redact(text, place.sessionId)
     })
     .pipe(Effect.mapError((cause) => new NotConnected({ message: cause.message })))
   const run: RunPromise = yield* FiberSet.makeRuntimePromise<never, unknown, unknown>() as Effect.Effect<
@@ -183,7 +183,7 @@ export const connect = Effect.fnUntraced(function* (
   }
   client.setNotificationHandler("notifications/tools/list_changed", place.onToolsChanged)
 
-  const brief = (text: string): string => parts.redact(text).slice(0, messageChars)
+  const brief = (text: string): string => parts.redact(text, place.sessionId).slice(0, messageChars)
 
   const told = (ended: Ended): Ended => ({ ...ended, message: brief(ended.message) })
 
@@ -218,7 +218,10 @@ export const connect = Effect.fnUntraced(function* (
       const answer = yield* ask((signal) =>
         client.request({ method: "tools/list", params }, { signal, timeout: longestMs })
       )
-      tools.push(...answer.tools)
+      for (const { description, inputSchema, name } of answer.tools) {
+        // These are kept; a name with a secret in it does not fit then (RUN-174).
+        tools.push(parts.redact({ name, description, inputSchema }, place.sessionId))
+      }
       cursor = answer.nextCursor
       // Some are left out for their names, so more than fit are read; how many is bounded all the same.
       if (cursor === undefined || tools.length >= 4 * mostTools) break
@@ -255,7 +258,7 @@ export const connect = Effect.fnUntraced(function* (
     }).pipe(Effect.catch(({ cause }) => Effect.flatMap(failureOf(cause), (error) => Effect.fail(error))))
 
   return {
-    version: client.getServerVersion()?.version.slice(0, 100) ?? "",
+    version: parts.redact(client.getServerVersion()?.version ?? "", place.sessionId).slice(0, 100),
     listTools,
     call: (name, args) =>
       Effect.suspend(() =>

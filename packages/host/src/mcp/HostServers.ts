@@ -20,7 +20,8 @@ import {
   type ProviderUnavailable,
   type StorageFailed
 } from "@tackroom/protocol/run"
-import { makeRedactor, type Secret } from "@tackroom/protocol/text"
+import { makeRedactor } from "@tackroom/protocol/text"
+import { KnownSecrets, type SecretFollower } from "@tackroom/sdk/effect"
 import { Effect, Exit, Fiber, Option, Scope, Semaphore } from "effect"
 import { createHmac } from "node:crypto"
 import type { Catalog, ServerRecord } from "../catalog/Catalog.ts"
@@ -91,8 +92,8 @@ export interface HostServers {
   /** Tells of every registration. */
   readonly onRegistered: (listener: () => void) => void
   readonly execute: (call: Parameters<ExecuteTool>[0]) => ReturnType<ExecuteTool> | undefined
-  /** Tells of every value that was given, those so far at once (RUN-174). */
-  readonly onSecret: (listener: (secret: Secret) => void) => void
+  /** Tells of every value that was given, those so far at once, and of those of no registration (RUN-174). */
+  readonly onSecret: (listener: SecretFollower) => void
 }
 
 const invalid = (path: string, expected: string) => new InvalidParams({ path, expected, issues: [{ path, expected }] })
@@ -113,8 +114,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<HostServers, never, Scope.Scope> {
   const parent = yield* Effect.scope
   const entries = new Map<string, HostServer>()
-  const secrets: Array<Secret> = []
-  const listeners: Array<(secret: Secret) => void> = []
+  const secrets = new KnownSecrets()
   const digest = (value: string): string => createHmac("sha256", config.key).update(value).digest("hex")
 
   const allTools = () => [...entries.values()].flatMap(toolsOf)
@@ -148,11 +148,13 @@ export const make = Effect.fnUntraced(function* (
       )
 
   const learn = (given: McpRegisterParams) => {
-    for (const secret of secretsOf(given)) {
-      if (secrets.some(({ name, value }) => name === secret.name && value === secret.value)) continue
-      secrets.push(secret)
-      for (const listener of listeners) listener(secret)
-    }
+    for (const { name, value } of secretsOf(given)) secrets.add(name, value)
+  }
+
+  /** Of a registration that was not kept: no mark may name it. Its server may still end, and what it says is its own's. */
+  const unlearn = (given: McpRegisterParams, entry: HostServer) => {
+    if ((entries.get(given.name) ?? entry) !== entry) return
+    for (const { name, value } of secretsOf(given)) secrets.forget(name, value)
   }
 
   /** Gives the entry a server of its own, made of what was given; it is not started when its tools are known. */
@@ -160,7 +162,7 @@ export const make = Effect.fnUntraced(function* (
     learn(given)
     const { name, transport } = given
     const own = makeRedactor(secretsOf(given))
-    const parts: ConnectionParts = { ...config, redact: (text) => config.redact(own.text(text)) }
+    const parts: ConnectionParts = { ...config, redact: (value) => config.redact(own.json(value)) }
     const scope = yield* Scope.fork(parent)
     const readTools = readFor(entry.registration)
     entry.scope = scope
@@ -273,7 +275,14 @@ export const make = Effect.fnUntraced(function* (
       yield* config.catalog.putServer(recordOf(entry, server.version()))
       entry.isAccepted = true
       entries.set(given.name, entry)
-    }).pipe(Effect.onError(() => strip(entry)))
+    }).pipe(
+      Effect.onError(() =>
+        Effect.andThen(
+          strip(entry),
+          Effect.sync(() => unlearn(given, entry))
+        )
+      )
+    )
   }
 
   const add = Effect.fnUntraced(function* (given: McpRegisterParams, registration: Registration) {
@@ -456,9 +465,6 @@ export const make = Effect.fnUntraced(function* (
             keep: call.keepArtifact
           })
     },
-    onSecret: (listener) => {
-      listeners.push(listener)
-      for (const secret of secrets) listener(secret)
-    }
+    onSecret: (listener) => secrets.follow(listener)
   }
 })

@@ -37,7 +37,7 @@ export interface NativeParts {
   /** The MCP servers that sessions bring along. */
   readonly servers: Pick<SessionServers, "open" | "close">
   /** The value without known secrets, as the journal will have it (RUN-174, AGT-002). */
-  readonly redact: <A>(value: A) => A
+  readonly redact: <A>(value: A, sessionId: string) => A
 }
 
 const id = "native"
@@ -93,7 +93,7 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
       Effect.mapError((cause) => unreadable(cause.message))
     )
     const emit = (...events: ReadonlyArray<HarnessEvent>) => {
-      const kept = events.map((event) => ("delta" in event ? event : parts.redact(event)))
+      const kept = events.map((event) => ("delta" in event ? event : parts.redact(event, sessionId)))
       for (const event of kept) Transcript.apply(transcript, event, turn.turnId)
       return output.emit(kept)
     }
@@ -116,7 +116,7 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
       roundFits: turn.roundFits,
       output: {
         emit,
-        redact: parts.redact,
+        redact: (value) => parts.redact(value, sessionId),
         durable: output.durable,
         cancelling: output.isCancelled
       }
@@ -129,7 +129,7 @@ const makeDriver = (parts: NativeParts, context: HarnessContext): HarnessDriver 
       {
         sessionId: session.sessionId,
         directory: session.directory,
-        tell: (event) => context.notice(session.sessionId, parts.redact(event))
+        tell: (event) => context.notice(session.sessionId, parts.redact(event, session.sessionId))
       },
       servers ?? []
     )

@@ -29,7 +29,7 @@ export interface AnswersConfig {
   readonly sessions: Sessions
   readonly aliases: (session: HostSession) => (alias: string) => string
   /** Takes known secrets out of what a client says, before any of it is kept (RUN-174). */
-  readonly redact: <A>(value: A) => A
+  readonly redact: <A>(value: A, sessionId: string) => A
 }
 
 const invalid = (path: string, expected: string) => new InvalidParams({ path, expected, issues: [{ path, expected }] })
@@ -92,7 +92,7 @@ export const make = (config: AnswersConfig) => {
   }
 
   const respond = Effect.fnUntraced(function* (given: RespondParams) {
-    const params = config.redact(given)
+    const params = config.redact(given, given.sessionId)
     const session = yield* sessions.find(params.sessionId)
     const row = yield* runtime.store.interaction(params.interactionId)
     if (row === undefined || row.sessionId !== session.sessionId) {
@@ -137,7 +137,7 @@ export const make = (config: AnswersConfig) => {
     given: { readonly sessionId: string; readonly interactionId: string; readonly resolution: Resolution },
     author: Author
   ) {
-    const { interactionId, resolution, sessionId } = config.redact(given)
+    const { interactionId, resolution, sessionId } = config.redact(given, given.sessionId)
     const session = yield* sessions.find(sessionId)
     const row = yield* runtime.store.interaction(interactionId)
     if (row === undefined || row.sessionId !== session.sessionId) {

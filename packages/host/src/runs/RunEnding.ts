@@ -30,7 +30,7 @@ export const failureOf = (outcome: Extract<TurnOutcome, { readonly status: "fail
 
 /** The end of a run, in the transaction that settles its turn (RUN-416, RUN-417). */
 export const settleOps =
-  (redact: <A>(value: A) => A) =>
+  (redact: <A>(value: A, sessionId: string) => A) =>
   (settled: {
     readonly session: SessionRow
     readonly turn: TurnRow
@@ -46,8 +46,9 @@ export const settleOps =
         turnId: turn.id,
         status: outcome.status,
         failure: failed === undefined ? null : failureOf(failed),
-        output: lastText === undefined ? (outcome.status === "completed" ? "" : null) : redact(lastText),
-        error: failed === undefined ? null : { message: redact(failed.error.message), kind: failed.error.code },
+        output: lastText === undefined ? (outcome.status === "completed" ? "" : null) : redact(lastText, session.id),
+        error:
+          failed === undefined ? null : { message: redact(failed.error.message, session.id), kind: failed.error.code },
         endCursors: { [session.id]: head },
         endedAt: Date.parse(outcome.completedAt)
       })

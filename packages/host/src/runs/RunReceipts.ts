@@ -32,7 +32,7 @@ export interface ReceiptsConfig {
   readonly sessions: Sessions
   readonly providers: Providers
   /** Takes known secrets out of what a client says, before any of it is kept (RUN-174). */
-  readonly redact: <A>(value: A) => A
+  readonly redact: <A>(value: A, sessionId: string) => A
 }
 
 export const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex")
@@ -134,7 +134,11 @@ export const make = (config: ReceiptsConfig) => {
     const now = yield* Clock.currentTimeMillis
     const turn = yield* runtime
       .startTurn(
-        { sessionId: params.sessionId, messageId: params.submissionId, text: config.redact(params.text) },
+        {
+          sessionId: params.sessionId,
+          messageId: params.submissionId,
+          text: config.redact(params.text, params.sessionId)
+        },
         ({ startCursor, turnId }) => [
           op("putRun", {
             sessionId: params.sessionId,

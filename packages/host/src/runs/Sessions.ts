@@ -48,7 +48,7 @@ export interface SessionsConfig {
   /** The tools of servers that sessions brought along; they are in no definition. */
   readonly servers: Pick<SessionServers, "tools" | "bindingOf" | "bindingChanged">
   /** Takes known secrets out of what a client says, before any of it is kept (RUN-174). */
-  readonly redact: <A>(value: A) => A
+  readonly redact: <A>(value: A, sessionId: string) => A
   readonly loadScenario: (provider: string, file: string) => Effect.Effect<Scenario, ProviderUnavailable>
 }
 
@@ -268,8 +268,8 @@ export const make = (config: SessionsConfig): Sessions => {
     const scenarios =
       isOwn && model !== null ? yield* loadScenarios([model, fallbackModel(definition, model)]) : undefined
     const now = yield* Clock.currentTimeMillis
-    const name = params.name === undefined ? null : config.redact(params.name)
     const sessionId = yield* runtime.mintSessionId
+    const name = params.name === undefined ? null : config.redact(params.name, sessionId)
     const { subagents: _subagents, scheduling: _scheduling, ...member } = definition
     const session: HostSession = {
       sessionId,

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import type { HarnessEvent, McpEntry } from "@tackroom/protocol/events"
+import { makeRedactor } from "@tackroom/protocol/text"
 import type { McpServer } from "@tackroom/sdk/adapters"
 import { makeProcessOwner } from "@tackroom/sdk/process"
 import { Effect, Queue, type Schema } from "effect"
@@ -113,7 +114,7 @@ export const open = (...given: ReadonlyArray<McpServer>) =>
       owner,
       version: "0.0.0",
       withheld: [],
-      redact: (text) => text.replaceAll("a-secret-value", "[redacted]"),
+      redact: makeRedactor([{ name: "value", value: "a-secret-value" }]).json,
       isAliasTaken: () => false,
       isNameTaken: () => false
     })

@@ -57,7 +57,7 @@ describe("starting", () => {
           event.type === "mcp-server-status" && event.status === "failed" ? [`${event.serverName}: ${event.error}`] : []
         )
       assert.sameMembers(failed, [
-        "short: it ended (exit code 4): no [redacted] here",
+        "short: it ended (exit code 4): no [redacted:value] here",
         "none: cannot start /nowhere/at/all: no such program"
       ])
       assert.include(on.names(), "chatty.echo")

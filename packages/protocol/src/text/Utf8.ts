@@ -1,5 +1,5 @@
 /**
- * UTF-8 without surprises: strict decoding, and the encoded length of a string without encoding it.
+ * UTF-8 without surprises: strict decoding, encoding, and the encoded length of a string without encoding it.
  *
  * @since 0.1.0
  */
@@ -10,6 +10,8 @@ declare const TextDecoder: new (
   options: { readonly fatal: boolean; readonly ignoreBOM: boolean }
 ) => { readonly decode: (bytes: Uint8Array) => string }
 
+declare const TextEncoder: new () => { readonly encode: (text: string) => Uint8Array }
+
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
@@ -19,6 +21,15 @@ const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
  */
 export const decodeUtf8 = (bytes: Uint8Array): string | undefined =>
   Result.getOrUndefined(Result.try(() => strict.decode(bytes)))
+
+const encoder = new TextEncoder()
+
+/**
+ * The UTF-8 bytes of a string; a lone surrogate becomes the replacement character.
+ *
+ * @since 0.1.0
+ */
+export const encodeUtf8 = (text: string): Uint8Array => encoder.encode(text)
 
 /**
  * The number of UTF-8 bytes of a string. A lone surrogate counts 3, as its replacement character does.

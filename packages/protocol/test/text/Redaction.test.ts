@@ -80,6 +80,78 @@ describe("redaction", () => {
     { arbitrary: { runs: 500, size: 40 } }
   )
 
+  it("a secret is found in every form that it takes inside JSON texts [RUN-174]", () => {
+    const value = '-----BEGIN "KEY"-----\nAb\\Cd é €'
+    const key = makeRedactor([{ name: "pem", value }])
+    const ascii = JSON.stringify(value).replaceAll("é", "\\u00e9").replaceAll("€", "\\u20ac")
+    for (const text of [JSON.stringify({ [value]: { a: value } }), ascii, JSON.stringify(ascii)]) {
+      const shown = key.text(text)
+      assert.include(shown, "[redacted:pem]")
+      assert.notInclude(shown, "BEGIN")
+    }
+    assert.strictEqual(key.text(JSON.stringify(JSON.stringify([value]))), '"[\\"[redacted:pem]\\"]"')
+  })
+
+  it("a value that has several names, or one of another scope, is told by none [RUN-174]", () => {
+    const shared = makeRedactor([
+      { name: "one", value: "value-of-two" },
+      { name: "two", value: "value-of-two" },
+      { name: "a.TOKEN", value: "value-of-sessions", scope: "a" },
+      { name: "b.TOKEN", value: "value-of-sessions", scope: "b" },
+      { name: "mine", value: "value-of-everyone" },
+      { name: "mine", value: "value-of-everyone", scope: "a" },
+      { name: "theirs", value: "value-of-everyone", scope: "b" }
+    ])
+    const text = "value-of-two value-of-sessions value-of-everyone"
+    assert.strictEqual(shared.text(text), "[redacted:secret] [redacted:secret] [redacted:secret]")
+    assert.strictEqual(shared.text(text, "a"), "[redacted:secret] [redacted:a.TOKEN] [redacted:mine]")
+    assert.strictEqual(shared.text(text, "b"), "[redacted:secret] [redacted:b.TOKEN] [redacted:secret]")
+    assert.strictEqual(shared.text(text, "c"), "[redacted:secret] [redacted:secret] [redacted:mine]")
+  })
+
+  it("keys that become equal stay apart [RUN-174]", () => {
+    const two = makeRedactor([
+      { name: "k", value: "first-value" },
+      { name: "k", value: "other-value" }
+    ])
+    const given = { "first-value": 1, "[redacted:k]#2": 2, "other-value": { "first-value": "first-value" } }
+    assert.deepStrictEqual<unknown>(two.json(given), {
+      "[redacted:k]": 1,
+      "[redacted:k]#2": 2,
+      "[redacted:k]#3": { "[redacted:k]": "[redacted:k]" }
+    })
+  })
+
+  it.effect.prop(
+    "bytes are redacted as the text that they are [RUN-174]",
+    [
+      Schema.Array(
+        Schema.Literals(["sk-", "abc", "defgh", "-99", "-123", "a", "aaaa", "first", "\n", "\\n", "second", "é"])
+      )
+    ],
+    ([words]) =>
+      Effect.sync(() => {
+        const text = words.join("")
+        const bytes = new TextEncoder().encode(text)
+        const out = redactor.bytes(bytes)
+        assert.strictEqual(new TextDecoder().decode(out), redactor.text(text))
+        assert.strictEqual(out === bytes, redactor.text(text) === text)
+      }),
+    { arbitrary: { runs: 500, size: 40 } }
+  )
+
+  it("bytes that are no text keep what stands around a secret [RUN-174]", () => {
+    const bytes = Buffer.concat([
+      Buffer.from([0, 0xff, 0x80]),
+      Buffer.from("sk-abcdefgh"),
+      Buffer.from([0xc3, 0, 0xfe])
+    ])
+    assert.deepStrictEqual(
+      Buffer.from(redactor.bytes(bytes)),
+      Buffer.concat([Buffer.from([0, 0xff, 0x80]), Buffer.from("[redacted:openai]"), Buffer.from([0xc3, 0, 0xfe])])
+    )
+  })
+
   it("text that cannot be the start of a secret is not held back", () => {
     const stream = redactor.stream()
     assert.strictEqual(stream.push("hello "), "hello ")

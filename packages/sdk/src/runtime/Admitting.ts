@@ -97,11 +97,11 @@ export class Admitting extends Context.Service<
             parts.push(part)
             continue
           }
-          const row = yield* store.putArtifact(sessionId, part.mime, fromBase64(part.data))
+          const row = yield* journal.putArtifact(sessionId, part.mime, fromBase64(part.data))
           rows.push(row)
           parts.push({
             type: "file",
-            mime: part.mime,
+            mime: row.mime,
             ...(part.filename === undefined ? {} : { filename: part.filename }),
             artifactId: row.id
           })

@@ -108,7 +108,7 @@ export class Asks extends Context.Service<
           origin: decision.origin,
           by: decision.by,
           at: timestamp(minting.now()),
-          redact: (text) => known.text(text)
+          redact: (text) => known.text(text, row.sessionId)
         })
       })
 
@@ -135,7 +135,7 @@ export class Asks extends Context.Service<
           kind,
           nativeId,
           state: "pending",
-          request: known.value(request),
+          request: known.value(request, active.session.id),
           resolution: null,
           withdrawal: null,
           delivered: false,

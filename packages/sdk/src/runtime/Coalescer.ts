@@ -8,6 +8,7 @@
  * @since 0.1.0
  */
 import type { DeltaEvent } from "@tackroom/protocol/events"
+import { noRedaction, type OpenText, type Redactor } from "@tackroom/protocol/text"
 
 /** Periods of the flush clock in milliseconds, and the bound of one row in bytes. */
 export interface CoalesceOptions {
@@ -26,8 +27,8 @@ export const coalesceDefaults: CoalesceOptions = { ms: 25, youngMs: 250, laterMs
 /** The slowest the flush clock may get (6.4). */
 export const slowestPeriodMs = 250
 
-/** How many UTF-16 units at the end of `text` must be kept back, so that what follows can still be joined to them. */
-export type HoldBack = (text: string) => number
+/** Redacts what is written: a row may end in the middle of a secret, so it is done before rows are cut (RUN-174). */
+export type TextRedaction = Pick<Redactor, "text" | "open">
 
 const keyOf = (event: DeltaEvent): string =>
   event.type === "tool-output-delta"
@@ -88,11 +89,11 @@ export class Coalescer {
   #lastKey: string | undefined
   #lastSince = 0
   readonly #options: CoalesceOptions
-  readonly #hold: HoldBack
+  readonly #redaction: TextRedaction
 
-  constructor(options: CoalesceOptions, hold: HoldBack = () => 0) {
+  constructor(options: CoalesceOptions, redaction: TextRedaction = noRedaction) {
     this.#options = options
-    this.#hold = hold
+    this.#redaction = redaction
   }
 
   /** When the open buffer wants to be flushed; undefined while there is nothing to flush. */
@@ -133,10 +134,10 @@ export class Coalescer {
   flush(): DeltaEvent | undefined {
     const open = this.#open
     if (open === undefined) return undefined
-    const ready = this.#ready(open.text)
-    if (ready === 0) return undefined
-    const row = { ...open.first, delta: open.text.slice(0, ready) }
-    open.text = open.text.slice(ready)
+    const { done, rest } = this.#ready(open.text)
+    if (done === "") return undefined
+    const row = { ...open.first, delta: done }
+    open.text = rest
     if (open.text.length === 0) this.#open = undefined
     else {
       open.bytes = utf8Length(open.text)
@@ -151,7 +152,7 @@ export class Coalescer {
     this.#open = undefined
     if (open === undefined || open.text.length === 0) return []
     const rows: Array<DeltaEvent> = []
-    let rest = open.text
+    let rest = this.#redaction.text(open.text)
     while (rest.length > 0) {
       const units = prefixUnits(rest, this.#options.bytes)
       rows.push({ ...open.first, delta: rest.slice(0, units) })
@@ -161,25 +162,26 @@ export class Coalescer {
   }
 
   #emitFull(open: Open, rows: Array<DeltaEvent>): void {
-    let ready = this.#ready(open.text)
+    const { done, rest } = this.#ready(open.text)
     let at = 0
-    while (ready > 0) {
-      const rest = open.text.slice(at, at + ready)
-      const units = prefixUnits(rest, this.#options.bytes)
+    while (at < done.length) {
+      const left = done.slice(at)
+      const units = prefixUnits(left, this.#options.bytes)
       // A last piece below the bound waits for more, so that small deltas do not leave small rows.
-      if (units === rest.length && utf8Length(rest) < this.#options.bytes) break
-      rows.push({ ...open.first, delta: rest.slice(0, units) })
+      if (units === left.length && utf8Length(left) < this.#options.bytes) break
+      rows.push({ ...open.first, delta: left.slice(0, units) })
       at += units
-      ready -= units
     }
-    open.text = open.text.slice(at)
+    open.text = done.slice(at) + rest
     open.bytes = utf8Length(open.text)
     if (open.text.length === 0) this.#open = undefined
   }
 
-  #ready(text: string): number {
-    let ready = text.length - this.#hold(text)
-    if (ready > 0 && isHigh(text.charCodeAt(ready - 1))) ready -= 1
-    return ready
+  #ready(text: string): OpenText {
+    const open = this.#redaction.open(text)
+    const last = open.done.length - 1
+    return isHigh(open.done.charCodeAt(last))
+      ? { done: open.done.slice(0, last), rest: open.done.slice(last) + open.rest }
+      : open
   }
 }

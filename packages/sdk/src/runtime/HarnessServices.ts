@@ -28,7 +28,7 @@ export const hostLayer = Effect.gen(function* () {
     ask: { permission: asks.permission, question: asks.question },
     artifacts: {
       put: (sessionId, mime, bytes) =>
-        store.putArtifact(sessionId, mime, bytes).pipe(
+        journal.putArtifact(sessionId, mime, bytes).pipe(
           Effect.map((row) => {
             journal.hold(row)
             return row.id

@@ -90,11 +90,16 @@ export class Interactions extends Context.Service<
       const { known } = yield* Secrets
 
       const resolved = (row: InteractionRow, response: Response, origin: Origin, by: string | undefined) =>
-        resolutionOf(row, response, { origin, by, at: timestamp(minting.now()), redact: (text) => known.text(text) })
+        resolutionOf(row, response, {
+          origin,
+          by,
+          at: timestamp(minting.now()),
+          redact: (text) => known.text(text, row.sessionId)
+        })
 
       const learnSecrets = (row: InteractionRow, response: Response): boolean => {
         const secret = secretAnswers(row, response)
-        for (const answer of secret ?? []) known.add("answer", answer)
+        for (const answer of secret ?? []) known.add("answer", answer, row.sessionId)
         return secret !== undefined
       }
 

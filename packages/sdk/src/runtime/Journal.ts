@@ -39,6 +39,12 @@ export class Journal extends Context.Service<
     ) => Effect.Effect<void, SessionNotFound | SessionGone | StoreFailure>
     /** Keeps the row of an artifact that was put ahead, until the next event of its session commits it (RT-211). */
     readonly hold: (row: ArtifactRow) => void
+    /** Puts an artifact that a driver or a caller gave, without known secrets: its size and digest are of what is kept. */
+    readonly putArtifact: (
+      sessionId: string,
+      mime: string,
+      bytes: Uint8Array
+    ) => Effect.Effect<ArtifactRow, StoreFailure>
     /** Makes an entry of a payload, its artifacts put ahead. */
     readonly prepare: (
       sessionId: string,
@@ -84,6 +90,7 @@ export class Journal extends Context.Service<
       ) {
         const rows: Array<ArtifactRow> = []
         const references: Array<NonNullable<NewEntry["artifacts"]>[number]> = []
+        // They were cut from what was redacted before.
         for (const piece of pieces) {
           const row = yield* store.putArtifact(sessionId, piece.mime, piece.bytes)
           rows.push(row)
@@ -97,7 +104,7 @@ export class Journal extends Context.Service<
         payload: EventPayload,
         place: Pick<NewEntry, "turnId" | "afterTurn"> = {}
       ): Effect.Effect<NewEntry, StoreFailure> => {
-        const { payload: small, pieces } = cut(known.value(payload))
+        const { payload: small, pieces } = cut(known.value(payload, sessionId))
         const entry: NewEntry = withHeld(sessionId, { payload: small, ...place })
         return pieces.length === 0 ? Effect.succeed(entry) : withArtifacts(sessionId, entry, pieces)
       }
@@ -109,6 +116,8 @@ export class Journal extends Context.Service<
         open: (turn) =>
           makeTurnLog({ store, hub, minting, options, known, clock, write, withHeld, withArtifacts }, turn),
         prepare,
+        putArtifact: (sessionId, mime, bytes) =>
+          store.putArtifact(sessionId, known.text(mime, sessionId), known.bytes(bytes, sessionId)),
         hold: (row) => {
           const rows = held.get(row.sessionId)
           if (rows === undefined) held.set(row.sessionId, [row])

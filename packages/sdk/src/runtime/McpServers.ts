@@ -180,7 +180,7 @@ export class McpServers extends Context.Service<
         rename(sessionId, stored === undefined || isNames(stored) ? new Set() : sessionSecretsOf(stored))
         for (const [name, { value }] of values) secrets.keep(name, value)
         for (const { field, label, value } of values.values()) {
-          if (yield* isSecret(field, value)) secrets.known.add(label, value)
+          if (yield* isSecret(field, value)) secrets.known.add(label, value, sessionId)
         }
       })
 

@@ -4,84 +4,79 @@
  *
  * @since 0.1.0
  */
+import {
+  makeRedactor,
+  minSecretLength,
+  noRedaction,
+  type OpenText,
+  type Redactor,
+  type Secret
+} from "@tackroom/protocol/text"
 import { Context, Effect, Layer } from "effect"
 import { isSessionSecret } from "../mcp/SessionEntries.ts"
 import { fromAnswer } from "./Answers.ts"
 import { Options } from "./Options.ts"
 
-const shortest = 8
+/** Told of what becomes known, and of what is forgotten. */
+export type SecretFollower = (secret: Secret, news: "known" | "forgotten") => void
 
-/** Known values, by name, and their replacement. */
+const keyOf = ({ name, scope, value }: Secret): string => JSON.stringify([name, value, scope])
+
+/** Known values, their names, and what stands for them. A name with a scope is said in texts of that scope alone. */
 export class KnownSecrets {
-  readonly #values = new Map<string, string>()
-  #sorted: ReadonlyArray<readonly [value: string, name: string]> = []
-  readonly #followers: Array<(name: string, value: string) => void> = []
+  readonly #secrets = new Map<string, Secret>()
+  /** Made when it is asked for: values come in groups. */
+  #redactor: Redactor | undefined
+  readonly #followers: Array<SecretFollower> = []
 
-  get any(): boolean {
-    return this.#sorted.length > 0
+  get #now(): Redactor {
+    if (this.#secrets.size === 0) return noRedaction
+    return (this.#redactor ??= makeRedactor(this.#secrets.values()))
   }
 
-  add(name: string, value: string): void {
-    if (value.length < shortest || this.#values.get(value) === name) return
-    this.#values.set(value, name)
-    this.#sorted = [...this.#values].toSorted((a, b) => b[0].length - a[0].length)
-    for (const follower of this.#followers) follower(name, value)
+  add(name: string, value: string, scope?: string): void {
+    this.#tell({ name, value, scope }, "known")
+  }
+
+  /** The value was this name's, and is not any more. What other names it has stays known. */
+  forget(name: string, value: string, scope?: string): void {
+    this.#tell({ name, value, scope }, "forgotten")
+  }
+
+  /** Follows another's. */
+  readonly take: SecretFollower = (secret, news) => this.#tell(secret, news)
+
+  #tell(secret: Secret, news: "known" | "forgotten"): void {
+    const key = keyOf(secret)
+    if (secret.value.length < minSecretLength || this.#secrets.has(key) === (news === "known")) return
+    if (news === "known") this.#secrets.set(key, secret)
+    else this.#secrets.delete(key)
+    this.#redactor = undefined
+    for (const follower of this.#followers) follower(secret, news)
   }
 
   /** Told of every value from the moment that it is known: for what is written beside the journal. */
-  follow(follower: (name: string, value: string) => void): void {
+  follow(follower: SecretFollower): void {
     this.#followers.push(follower)
-    for (const [value, name] of this.#values) follower(name, value)
+    for (const secret of this.#secrets.values()) follower(secret, "known")
   }
 
-  text(text: string): string {
-    let out = text
-    for (const [value, name] of this.#sorted) {
-      if (out.includes(value)) out = out.replaceAll(value, `[redacted:${name}]`)
-    }
-    return out
+  text(text: string, scope?: string): string {
+    return this.#now.text(text, scope)
   }
 
-  /** How many units at the end of a text may be the beginning of a secret. */
-  hold(text: string): number {
-    let held = 0
-    for (const [value] of this.#sorted) {
-      for (let size = Math.min(value.length - 1, text.length); size > held; size--) {
-        if (text.endsWith(value.slice(0, size))) {
-          held = size
-          break
-        }
-      }
-    }
-    return held
+  /** A text that goes on, as far as it is certain that no secret is in it. */
+  open(text: string, scope?: string): OpenText {
+    return this.#now.open(text, scope)
   }
 
-  /** A copy in which every string is redacted; the value itself when nothing was found. */
-  value<A>(value: A): A {
-    if (!this.any) return value
-    return this.#deep(value) as A
+  bytes(bytes: Uint8Array, scope?: string): Uint8Array {
+    return this.#now.bytes(bytes, scope)
   }
 
-  #deep(value: unknown): unknown {
-    if (typeof value === "string") return this.text(value)
-    if (typeof value !== "object" || value === null) return value
-    if (Array.isArray(value)) {
-      let copy: Array<unknown> | undefined
-      for (let i = 0; i < value.length; i++) {
-        const item = this.#deep(value[i])
-        if (item !== value[i]) copy ??= value.slice()
-        if (copy !== undefined) copy[i] = item
-      }
-      return copy ?? value
-    }
-    let copy: Record<string, unknown> | undefined
-    for (const [key, item] of Object.entries(value)) {
-      const next = this.#deep(item)
-      if (next === item) continue
-      copy ??= { ...value }
-      copy[key] = next
-    }
-    return copy ?? value
+  /** A copy in which every string and key is redacted; the value itself when nothing was found. */
+  value<A>(value: A, scope?: string): A {
+    return this.#secrets.size === 0 ? value : this.#now.json(value, scope)
   }
 }
 

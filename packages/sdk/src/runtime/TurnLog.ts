@@ -124,7 +124,10 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
   const { clock, hub, known, minting, options, store, withArtifacts, withHeld, write } = parts
   const { sessionId, turnId, fence } = turn
   const fold = turn.fold ?? new TurnFold()
-  const coalescer = new Coalescer(options.coalesce, (text) => (known.any ? known.hold(text) : 0))
+  const coalescer = new Coalescer(options.coalesce, {
+    text: (text) => known.text(text, sessionId),
+    open: (text) => known.open(text, sessionId)
+  })
   const lock = Semaphore.makeUnsafe(1)
   const wake = Latch.makeUnsafe(false)
   let pending: Array<Pending> = []
@@ -150,7 +153,7 @@ export const makeTurnLog = (parts: LogParts, turn: LogOwner): TurnLog => {
   }
 
   const push = (payload: EventPayload, outsideTurn = false): void => {
-    const { payload: small, pieces } = cut(known.value(payload))
+    const { payload: small, pieces } = cut(known.value(payload, sessionId))
     const entry = withHeld(sessionId, outsideTurn ? { payload: small } : { payload: small, turnId })
     const size = estimate(small) + pieces.reduce((sum, piece) => sum + piece.bytes.length, 0)
     pending.push({ entry, pieces, bytes: size })

@@ -73,12 +73,42 @@ describe("deltas", () => {
   it("a secret that came in pieces is replaced whole [RT-321]", () => {
     const known = new KnownSecrets()
     known.add("key", "sk-12345678")
-    const coalescer = new Coalescer(coalesceDefaults, (text) => known.hold(text))
+    const coalescer = new Coalescer(coalesceDefaults, {
+      text: (text) => known.text(text),
+      open: (text) => known.open(text)
+    })
     coalescer.push(delta("say sk-12"), 0)
     const first = coalescer.flush()
     assert.strictEqual(first?.delta, "say ")
     coalescer.push(delta("345678 now"), 1)
-    assert.strictEqual(known.text(textOf(coalescer.close())), "[redacted:key] now")
+    assert.strictEqual(textOf(coalescer.close()), "[redacted:key] now")
+  })
+})
+
+describe("rows and secrets", () => {
+  it("a secret that lies over the end of a row, or came over many deltas, is in no row [RT-321] [RUN-174]", () => {
+    const secret = 'sk-"12345678'
+    const known = new KnownSecrets()
+    known.add("key", secret, "ses_a")
+    const redaction = {
+      text: (text: string) => known.text(text, "ses_a"),
+      open: (text: string) => known.open(text, "ses_a")
+    }
+    for (let before = 80; before <= 130; before++) {
+      const text = `${"x".repeat(before)}${secret}${"y".repeat(300)}${JSON.stringify(secret)}`
+      for (const size of [1, 7, 64, text.length]) {
+        const coalescer = new Coalescer({ ...coalesceDefaults, bytes: 128 }, redaction)
+        const rows: Array<{ readonly delta: string }> = []
+        for (let at = 0; at < text.length; at += size) {
+          rows.push(...coalescer.push(delta(text.slice(at, at + size)), at))
+          const row = at % 3 === 0 ? coalescer.flush() : undefined
+          if (row !== undefined) rows.push(row)
+        }
+        rows.push(...coalescer.close())
+        assert.strictEqual(rows.map((row) => row.delta).join(""), known.text(text, "ses_a"))
+        assert.isTrue(rows.every((row) => row.delta.length <= 128 + "[redacted:key]".length))
+      }
+    }
   })
 })
 

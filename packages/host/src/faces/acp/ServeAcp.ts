@@ -62,7 +62,7 @@ const serve = (edge: AcpEdge, secrets: KnownSecrets) =>
     if (options.signIn !== undefined) return yield* signInAtTerminal(process, options, options.signIn)
     const planned = yield* plan(process, options)
     for (const warning of planned.warnings) yield* Effect.logWarning(warning)
-    const host = yield* openHost(process, planned, { onSecret: ({ name, value }) => secrets.add(name, value) })
+    const host = yield* openHost(process, planned, { onSecret: secrets.take })
     const { setup } = planned
     const face = yield* makeAcpFace({
       host,

@@ -55,7 +55,7 @@ export const serve = async (args: ReadonlyArray<string>, program: Program): Prom
         output,
         pid: process.pid,
         signalled: Effect.asVoid(shutdown.requested),
-        onSecret: ({ name, value }) => secrets.add(name, value),
+        onSecret: secrets.take,
         log: (level, message, fields) => log.log(level, message, fields)
       })
     }).pipe(Scope.provide(scope), Effect.exit)
