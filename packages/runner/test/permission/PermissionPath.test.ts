@@ -317,6 +317,19 @@ describe("the body of a submit", () => {
     })
   )
 
+  it.effect("names what the request had lost before, beside what it loses here [SEAT-161]", () =>
+    Effect.gen(function* () {
+      const { ask, rig } = yield* make()
+      const large = "x".repeat(300_000)
+      ask({ toolCall: { ...toolCall, content: [large], _meta: { tackroom: { truncated: ["rawInput", 7] } } } })
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(rig.exchanges[0]?.body["toolCall"], {
+        ...toolCall,
+        _meta: { tackroom: { truncated: ["rawInput", "content"] } }
+      })
+    })
+  )
+
   it.effect("loses what nests too deep to be walked through, and is asked all the same [SEAT-161]", () =>
     Effect.gen(function* () {
       const { answers, lines, rig } = yield* Effect.gen(function* () {
