@@ -7,10 +7,12 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
+import { Readable } from "node:stream"
 import { Data, Deferred, Effect, Exit, Stream } from "effect"
 import { fromReadable } from "./ByteStreams.ts"
 import type { EnvironmentSpec } from "./ChildEnvironment.ts"
 import { resolveCommand } from "./CommandResolution.ts"
+import { type Gate, gated, gateFds, isGateable, makeGate } from "./Gate.ts"
 import { sleep } from "./internal/RealTime.ts"
 import { endGroup, type Signal, signalGroup } from "./ProcessGroup.ts"
 import { makeStderrTail, type StderrTail } from "./StderrTail.ts"
@@ -92,6 +94,8 @@ export interface LaunchOptions {
   readonly spec: SpawnSpec
   readonly environment: Record<string, string>
   readonly platform: string
+  /** Told before a program is started without a gate: it runs before anyone can be told of its pid. */
+  readonly onUngated: () => void
   /** Told of the pid in the same turn of the event loop as the start: nothing can come between. */
   readonly onStarted: (pid: number) => void
 }
@@ -100,6 +104,9 @@ export interface LaunchOptions {
 export interface Launched {
   readonly process: ChildProcess
   readonly pid: number
+  /** What holds the program back; absent when it already runs. */
+  readonly gate: Gate | undefined
+  readonly stderrPipe: Readable | null
   readonly stderr: StderrTail
   readonly exit: Deferred.Deferred<ChildExit>
   readonly exited: () => ChildExit | undefined
@@ -113,8 +120,8 @@ const codeOf = (error: unknown): string =>
     ? error.code
     : "spawn_failed"
 
-const spawnFailed = (spec: SpawnSpec, error: unknown): SpawnFailed => {
-  const code = codeOf(error)
+/** What a system's code of a failed start means to its caller. */
+export const spawnFailed = (spec: SpawnSpec, code: string): SpawnFailed => {
   const why =
     code === "ENOENT" && spec.cwd !== undefined && !existsSync(spec.cwd)
       ? "its working directory does not exist"
@@ -126,50 +133,75 @@ const spawnFailed = (spec: SpawnSpec, error: unknown): SpawnFailed => {
   return new SpawnFailed({ command: spec.command, code, message: `cannot start ${spec.command}: ${why}` })
 }
 
-/** Starts the process and watches it. Synchronous up to the system's answer; a failed start leaves nothing behind. */
+const start = (options: LaunchOptions, behindGate: boolean): ChildProcess => {
+  const { spec, environment, platform } = options
+  const args = spec.args ?? []
+  const resolved = behindGate
+    ? { ...gated(spec.command, args), verbatim: false }
+    : resolveCommand({ command: spec.command, args, environment, platform, exists: existsSync })
+  const stdio = [spec.stdin ?? "pipe", spec.stdout ?? "pipe"] as const
+  return spawn(resolved.command, resolved.args, {
+    ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
+    env: environment,
+    detached: platform !== "win32",
+    windowsHide: true,
+    windowsVerbatimArguments: resolved.verbatim,
+    stdio: behindGate ? [...stdio, "ignore", "pipe", "pipe"] : [...stdio, "pipe"]
+  })
+}
+
+/** Where no gate can be started the program itself is: the system then says what is wrong. */
+const startBehindGate = (options: LaunchOptions): { readonly child: ChildProcess; readonly behindGate: boolean } => {
+  const { spec, environment, platform } = options
+  if (isGateable({ command: spec.command, cwd: spec.cwd, environment, platform })) {
+    const child = start(options, true)
+    if (child.pid !== undefined) return { child, behindGate: true }
+    child.once("error", () => undefined)
+  }
+  options.onUngated()
+  return { child: start(options, false), behindGate: false }
+}
+
+/**
+ * Starts the process, behind a gate where that can be, and watches it. Synchronous up to the system's answer; a failed
+ * start leaves nothing behind.
+ */
 export const launch = (options: LaunchOptions): Effect.Effect<Launched, SpawnFailed> =>
   Effect.suspend(() => {
-    const { spec, environment, platform } = options
-    const resolved = resolveCommand({
-      command: spec.command,
-      args: spec.args ?? [],
-      environment,
-      platform,
-      exists: existsSync
-    })
-    let child: ChildProcess
+    const { spec } = options
+    let started: ReturnType<typeof startBehindGate>
     try {
-      child = spawn(resolved.command, resolved.args, {
-        ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
-        env: environment,
-        detached: platform !== "win32",
-        windowsHide: true,
-        windowsVerbatimArguments: resolved.verbatim,
-        stdio: [spec.stdin ?? "pipe", spec.stdout ?? "pipe", "pipe"]
-      })
+      started = startBehindGate(options)
     } catch (error) {
-      return Effect.fail(spawnFailed(spec, error))
+      return Effect.fail(spawnFailed(spec, codeOf(error)))
     }
+    const { child, behindGate } = started
     const pid = child.pid
     if (pid === undefined) {
       // Listened to at once: an `error` that nobody hears ends the program.
       const failed = Deferred.makeUnsafe<never, SpawnFailed>()
-      child.once("error", (error) => Deferred.doneUnsafe(failed, Exit.fail(spawnFailed(spec, error))))
+      child.once("error", (error) => Deferred.doneUnsafe(failed, Exit.fail(spawnFailed(spec, codeOf(error)))))
       return Deferred.await(failed)
     }
     options.onStarted(pid)
-    return Effect.succeed(watch(child, pid, spec))
+    return Effect.succeed(watch(child, pid, spec, behindGate))
   })
 
-const watch = (child: ChildProcess, pid: number, spec: SpawnSpec): Launched => {
+const watch = (child: ChildProcess, pid: number, spec: SpawnSpec, behindGate: boolean): Launched => {
+  const gate = behindGate ? makeGate(child.stdio[gateFds.word]) : undefined
+  const pipe = behindGate ? child.stdio[gateFds.stderr] : child.stderr
+  const stderrPipe = pipe instanceof Readable ? pipe : null
   const stderr = makeStderrTail(spec.redact ?? ((text) => text))
   const exit = Deferred.makeUnsafe<ChildExit>()
   let ended: ChildExit | undefined
   // A signal that cannot be sent or a broken channel; the exit says what became of the child.
   child.on("error", () => undefined)
   child.stdin?.on("error", () => undefined)
-  child.stderr?.on("error", () => undefined)
-  if (spec.stderr !== "stream") child.stderr?.on("data", (chunk: Uint8Array) => stderr.push(chunk))
+  stderrPipe?.on("error", () => undefined)
+  // The program may have ended before its caller reads: Node throws away at the exit what nobody listens for.
+  child.stdout?.on("readable", () => undefined)
+  if (spec.stderr === "stream") stderrPipe?.on("readable", () => undefined)
+  else stderrPipe?.on("data", (chunk: Uint8Array) => stderr.push(chunk))
   child.once("exit", (code, signal) => {
     let settled = false
     const settle = (): void => {
@@ -180,10 +212,10 @@ const watch = (child: ChildProcess, pid: number, spec: SpawnSpec): Launched => {
       Deferred.doneUnsafe(exit, Exit.succeed(ended))
     }
     const timer = setTimeout(settle, stderrGraceMs)
-    if (spec.stderr === "stream" || child.stderr === null || child.stderr.readableEnded) settle()
-    else child.stderr.once("close", settle).once("end", settle)
+    if (spec.stderr === "stream" || stderrPipe === null || stderrPipe.readableEnded) settle()
+    else stderrPipe.once("close", settle).once("end", settle)
   })
-  return { process: child, pid, stderr, exit, exited: () => ended }
+  return { process: child, pid, gate, stderrPipe, stderr, exit, exited: () => ended }
 }
 
 /** Serial writes to a child's stdin; each waits for its own bytes and fails alone. */
@@ -214,7 +246,8 @@ export const makeOutputs = (
   spec: SpawnSpec,
   closed: Effect.Effect<unknown>
 ): Pick<Child, "stdout" | "stderr"> => {
-  const { stdout, stderr } = launched.process
+  const { stdout } = launched.process
+  const stderr = launched.stderrPipe
   return {
     stdout: stdout === null ? Stream.empty : fromReadable(stdout, { ended: closed }),
     stderr:
@@ -250,6 +283,7 @@ export const terminateLeader = (launched: Launched, graces: Graces): Effect.Effe
 export const shutdownLeader = (launched: Launched, stdin: ChildStdin, graces: Graces): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (launched.exited() !== undefined) return
+    launched.gate?.shut()
     yield* stdin.end
     if (yield* within(Deferred.await(launched.exit), graces.stdinMs)) return
     yield* terminateLeader(launched, graces)

@@ -6,7 +6,7 @@
  * groups live. Not on Windows: there the records of the next start do the work (HRN-033).
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { Effect } from "effect"
+import { Deferred, Effect, Exit } from "effect"
 
 /** What the guard runs. POSIX sh only: dash on Linux, bash 3.2 in posix mode on macOS. */
 export const guardScript = `trap '' HUP INT QUIT TERM PIPE USR1 USR2 TSTP TTIN TTOU
@@ -45,28 +45,44 @@ export interface GuardInfo {
 
 /** The guard of one owner (HRN-034). */
 export interface Guard {
-  /** Tells the guard of a group; starts the guard when none runs. Synchronous: the line is in the pipe on return. */
+  /** Starts the guard when none runs, before the first group is known. */
+  readonly start: () => void
+  /** Tells the guard of a group; starts the guard when none runs. */
   readonly add: (pgid: number) => void
+  /** Completes when a guard has the group on its pipe; also when it is no longer on the list, or no guard can run. */
+  readonly told: (pgid: number) => Effect.Effect<void>
   readonly remove: (pgid: number) => void
   readonly info: () => GuardInfo
   /** Ends the guard by closing its pipe and waits until it is gone; groups it still knows are ended by it. */
   readonly close: Effect.Effect<void>
 }
 
-/** Makes a guard; no process is started before the first `add`. `environment` needs no more than PATH. */
+/** Makes a guard; no process is started before `start` or the first `add`. `environment` needs no more than PATH. */
 export const makeGuard = (options: {
   readonly path: string | undefined
   readonly platform: string
   /** Told when a guard died that was still needed, after the next one was started. */
   readonly onRestart?: () => void
 }): Guard => {
-  const groups = new Set<number>()
+  const groups = new Map<number, Deferred.Deferred<void>>()
   let shell: ChildProcess | undefined
   let restarts = 0
   let closed = false
 
+  const settle = (told: Deferred.Deferred<void>): void => void Deferred.doneUnsafe(told, Exit.void)
+
+  const tell = (guard: ChildProcess, pgid: number, told: Deferred.Deferred<void>): void => {
+    // A guard that is gone: the next one is told of every group.
+    guard.stdin?.write(`+ ${pgid}\n`, (error) => {
+      if (closed || error === undefined || error === null) settle(told)
+    })
+  }
+
   const start = (): void => {
-    if (options.platform === "win32" || closed || restarts > maxRestarts) return
+    if (options.platform === "win32" || closed || restarts > maxRestarts) {
+      for (const told of groups.values()) settle(told)
+      return
+    }
     const started = spawn("/bin/sh", ["-c", guardScript, "tackroom-guard"], {
       detached: true,
       stdio: ["pipe", "ignore", "ignore"],
@@ -91,17 +107,30 @@ export const makeGuard = (options: {
     if (typeof stdin === "object" && stdin !== null && "unref" in stdin && typeof stdin.unref === "function") {
       stdin.unref()
     }
-    for (const pgid of groups) started.stdin?.write(`+ ${pgid}\n`)
+    for (const [pgid, told] of groups) tell(started, pgid, told)
   }
 
   return {
-    add: (pgid) => {
-      groups.add(pgid)
+    start: () => {
       if (shell === undefined) start()
-      else shell.stdin?.write(`+ ${pgid}\n`)
     },
+    add: (pgid) => {
+      const told = groups.get(pgid) ?? Deferred.makeUnsafe<void>()
+      groups.set(pgid, told)
+      if (shell === undefined) start()
+      else tell(shell, pgid, told)
+    },
+    told: (pgid) =>
+      Effect.suspend(() => {
+        const told = groups.get(pgid)
+        return told === undefined ? Effect.void : Deferred.await(told)
+      }),
     remove: (pgid) => {
-      if (groups.delete(pgid)) shell?.stdin?.write(`- ${pgid}\n`)
+      const told = groups.get(pgid)
+      if (told === undefined) return
+      groups.delete(pgid)
+      settle(told)
+      shell?.stdin?.write(`- ${pgid}\n`)
     },
     info: () => ({ pid: shell?.pid, running: shell !== undefined, restarts }),
     close: Effect.callback<void>((resume) => {

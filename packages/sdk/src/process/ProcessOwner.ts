@@ -16,6 +16,7 @@ import {
   makeStdin,
   shutdownLeader,
   SpawnFailed,
+  spawnFailed,
   type SpawnSpec,
   sweepGroup,
   terminateLeader
@@ -165,8 +166,14 @@ export const makeProcessOwner = (options: ProcessOwnerOptions): DisposableProces
   const acquire = Effect.fnUntraced(function* (spec: SpawnSpec) {
     if (disposed) return yield* ownerClosed(spec)
     const environment = childEnvironment(options.environment, spec.env ?? {}, platform)
-    // The guard knows the group before any other code of ours can run.
-    const launched = yield* launch({ spec, environment, platform, onStarted: guard.add })
+    // The guard starts while the gate does, and is told of the group before any other code of ours can run.
+    const launched = yield* launch({
+      spec,
+      environment,
+      platform,
+      onUngated: guard.start,
+      onStarted: guard.add
+    })
     const started = startTime(launched.pid, platform) ?? ""
     const startedAt = yield* Clock.currentTimeMillis
     if (guardStartedAt === 0) guardStartedAt = startedAt
@@ -211,8 +218,19 @@ export const makeProcessOwner = (options: ProcessOwnerOptions): DisposableProces
         message: `cannot start ${spec.command}: the process could not be recorded`
       })
     }
+    // Known to the guard and to the records: from here on the program may run.
+    yield* guard.told(launched.pid)
     if (disposed) {
+      yield* shutdown
+      return yield* ownerClosed(spec)
+    }
+    const refused = launched.gate === undefined ? undefined : yield* launched.gate.open
+    if (refused !== undefined) {
       yield* awaitClosed
+      return yield* spawnFailed(spec, refused)
+    }
+    if (disposed) {
+      yield* shutdown
       return yield* ownerClosed(spec)
     }
     const child: Child = {
@@ -243,7 +261,7 @@ export const makeProcessOwner = (options: ProcessOwnerOptions): DisposableProces
           Effect.sync(() => {
             launched.process.stdin?.destroy()
             launched.process.stdout?.destroy()
-            launched.process.stderr?.destroy()
+            launched.stderrPipe?.destroy()
           })
         )
       ),
@@ -263,7 +281,11 @@ export const makeProcessOwner = (options: ProcessOwnerOptions): DisposableProces
     spawn,
     reap,
     groups: {
-      add: (pgid) => Effect.sync(() => guard.add(pgid)),
+      add: (pgid) =>
+        Effect.andThen(
+          Effect.sync(() => guard.add(pgid)),
+          guard.told(pgid)
+        ),
       remove: (pgid) => Effect.sync(() => guard.remove(pgid))
     },
     list: Effect.sync(() => {
