@@ -6,6 +6,7 @@
  * restart a session has no servers until it is opened with some again.
  */
 import type { HarnessEvent } from "@tackroom/protocol/events"
+import { makeRedactor, type Secret } from "@tackroom/protocol/text"
 import type { McpServer } from "@tackroom/sdk/adapters"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import type { ExecuteTool, SessionTool } from "../native/SessionSetup.ts"
@@ -51,6 +52,12 @@ const statusOf = (server: McpServer, { error, status }: Server.ServerState): Har
   ...(error === undefined ? {} : { error })
 })
 
+const secretsOf = (server: McpServer): ReadonlyArray<Secret> =>
+  Object.entries(server.transport === "stdio" ? server.env : server.headers).map(([key, value]) => ({
+    name: `${server.name}.${key}`,
+    value
+  }))
+
 interface Opened {
   readonly servers: Map<string, Server.Server>
   readonly scope: Scope.Closeable
@@ -82,11 +89,14 @@ export const make = Effect.fnUntraced(function* (
 
   const startOne = (place: SessionPlace, scope: Scope.Scope, server: McpServer, name: string) => {
     const { sessionId } = place
+    // What it says of itself has its own names, also where another server of the session has the same value.
+    const own = makeRedactor(secretsOf(server).filter(({ value }) => config.redact(value, sessionId) !== value))
+    const parts: ConnectionParts = { ...config, redact: (value) => config.redact(own.json(value), sessionId) }
     const isTaken = (alias: string) =>
       config.isAliasTaken(alias) ||
       tools(sessionId).some((tool) => tool.alias === alias && splitQualifiedName(tool.qualifiedName)?.provider !== name)
     return Server.make({
-      connect: (onToolsChanged) => connect(server, config, { ...place, mayReach: overTls, onToolsChanged }),
+      connect: (onToolsChanged) => connect(server, parts, { ...place, mayReach: overTls, onToolsChanged }),
       read: (version, listed, aliasBefore) =>
         // Hints of the server are not asked: its tools reach outside until somebody says otherwise (RUN-254).
         read({ name, version, source: "session", categoryOf: () => "external", aliasBefore, isTaken }, listed),
