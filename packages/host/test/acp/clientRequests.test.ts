@@ -81,6 +81,32 @@ describe("requests to the client", () => {
     })
   )
 
+  it.effect("an exit that is none is no end, and what a write came to is then unknown [ACP-212]", () =>
+    Effect.gen(function* () {
+      const exits: Array<unknown> = [{ exitCode: "zero" }, { signal: 9 }, "done", null]
+      const writes: Array<unknown> = ["written", 1, null, {}]
+      const on = yield* stage((app) =>
+        app
+          .onRequest("terminal/create", () => ({ terminalId: "t1" }))
+          .onRequest("terminal/wait_for_exit", () => exits.shift() as never)
+          .onRequest("fs/write_text_file", () => writes.shift() as never)
+      )
+      const exit = Effect.scoped(Effect.flatMap(on.openTerminal(command), (terminal) => terminal.exit))
+      while (exits.length > 0) {
+        assert.deepInclude(yield* Effect.flip(exit), { _tag: "ClientRefused", message: "its answer was malformed" })
+      }
+      const write = on.writeText("/real/work/a", "x")
+      for (let n = 0; n < 2; n++) {
+        assert.deepInclude(yield* Effect.flip(write), {
+          _tag: "ClientLost",
+          message: "the client's answer was malformed"
+        })
+      }
+      yield* write
+      yield* write
+    })
+  )
+
   it.effect("its words are given, cut, and no more of it [ACP-212]", () =>
     Effect.gen(function* () {
       const on = yield* stage((app) =>

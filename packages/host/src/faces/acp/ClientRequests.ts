@@ -62,8 +62,13 @@ const problemOf = (cause: unknown): ClientProblem =>
 const malformed = (): Effect.Effect<never, ClientRefused> =>
   Effect.fail(new ClientRefused({ message: "its answer was malformed" }))
 
-const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> => (isObject(value) ? value : {})
+
+/** Nobody knows what was done about a request that was answered in no form of its own. */
+const unclear = new ClientLost({ message: "the client's answer was malformed", code: "failed" })
 
 /** The client's side of one session. */
 export const clientRequests = (parts: ClientRequestsParts): (() => ClientSide) => {
@@ -113,12 +118,12 @@ export const clientRequests = (parts: ClientRequestsParts): (() => ClientSide) =
     const params: Terminal = { sessionId, terminalId: id }
     return {
       id,
-      exit: Effect.map(ask("terminal/wait_for_exit", params), (answer) => {
-        const { exitCode, signal } = fieldsOf(answer)
-        return {
-          code: Number.isInteger(exitCode) ? Number(exitCode) : null,
-          signal: typeof signal === "string" ? signal : null
-        }
+      exit: Effect.flatMap(ask("terminal/wait_for_exit", params), (answer) => {
+        const { exitCode: code = null, signal = null } = fieldsOf(answer)
+        const isCode = code === null || (typeof code === "number" && Number.isInteger(code))
+        return isObject(answer) && isCode && (signal === null || typeof signal === "string")
+          ? Effect.succeed({ code, signal })
+          : malformed()
       }),
       output: Effect.flatMap(ask("terminal/output", params), (answer) => {
         const { output, truncated } = fieldsOf(answer)
@@ -195,7 +200,10 @@ export const clientRequests = (parts: ClientRequestsParts): (() => ClientSide) =
       ...(writesFiles
         ? {
             writeText: (path, content) =>
-              Effect.asVoid(ask("fs/write_text_file", { sessionId, path: named(path), content }))
+              Effect.flatMap(ask("fs/write_text_file", { sessionId, path: named(path), content }), (answer) =>
+                // Early clients answer with null.
+                answer === null || isObject(answer) ? Effect.void : Effect.fail(unclear)
+              )
           }
         : {}),
       ...(hasTerminals ? { openTerminal } : {})
