@@ -305,6 +305,11 @@ export const openSession = (
     if (maxRounds !== null && !capabilities.rounds) {
       return yield* notStarted(`--max-rounds: the harness ${harnessKeyOf(harnessOf(session))} does not report rounds`)
     }
+    const missing = host.clientServers
+      .states(sessionId)
+      .flatMap(({ error, name, status }) =>
+        status === "failed" ? [`the MCP server ${name} is left out: ${error ?? "it failed"}`] : []
+      )
     const isBare = session.definition.member.harness !== undefined && session.agentId === plan.setup.agent
     return {
       host,
@@ -318,7 +323,8 @@ export const openSession = (
         ...(isScripted(session) ? ["the model is scripted"] : []),
         ...(made?.warnings ?? []),
         ...plan.warnings,
-        ...host.warnings
+        ...host.warnings,
+        ...missing
       ]
     }
   })
