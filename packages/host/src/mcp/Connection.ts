@@ -11,12 +11,12 @@
 import type * as Mcp from "@modelcontextprotocol/client"
 import type { McpServer } from "@tackroom/sdk/adapters"
 import { type ChildExit, type ProcessOwnerService, StdinClosed } from "@tackroom/sdk/process"
-import { Data, Deferred, Effect, Exit, FiberSet, type Schema, type Scope } from "effect"
+import { Data, Deferred, Effect, Exit, FiberSet, Schema, type Scope } from "effect"
 import type { Answer } from "./CallResult.ts"
 import { childTransport, type RunPromise } from "./ChildTransport.ts"
 import { httpTransport } from "./HttpTransport.ts"
 import type { Reach } from "./Reach.ts"
-import { type ListedTool, mostTools } from "./ServerTools.ts"
+import { type ListedTool, listedTool, mostTools } from "./ServerTools.ts"
 
 /** How a connection came to its end. */
 export interface Ended {
@@ -81,7 +81,28 @@ const loadSdk = Effect.tryPromise({
   catch: () => new NotConnected({ message: "the MCP client library cannot be loaded" })
 })
 
+/** A page of tools, whatever each of them is: the SDK's own schema refuses all for one. */
+const toolsPage = Schema.toStandardSchemaV1(
+  Schema.Struct({ tools: Schema.Array(Schema.Unknown), nextCursor: Schema.optional(Schema.String) })
+)
+
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+const oneLine = (text: string): string => text.replace(/\s+/gu, " ").trim().slice(0, 500)
+
+/** What an answer of HTTP says, besides that it is no success. */
+const statusOf = ({ message, status, statusText }: Mcp.SdkHttpError): string => {
+  const words = [status, statusText].filter((word) => word !== undefined && word !== "").join(" ")
+  // The SDK puts the body behind words of its own, and `null` where there is none.
+  const said = oneLine(message.replace(/^Error POSTing to endpoint: (?:null$)?/u, ""))
+  return `it answered with HTTP ${words}${said === "" ? "" : `: ${said}`}`
+}
+
+/** Where a server over HTTP should listen, with the port. */
+const listenerOf = (url: string): string => {
+  const { hostname, port, protocol } = new URL(url)
+  return `${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`
+}
 
 const lastLine = (text: string): string | undefined => text.trimEnd().split("\n").at(-1)?.trim().slice(0, 500)
 
@@ -187,6 +208,17 @@ export const connect = Effect.fnUntraced(function* (
 
   const told = (ended: Ended): Ended => ({ ...ended, message: brief(ended.message) })
 
+  const wordsOf = (cause: unknown): string => {
+    if (cause instanceof sdk.SdkHttpError) return statusOf(cause)
+    if (cause instanceof sdk.SdkError && cause.code === sdk.SdkErrorCode.InvalidResult) {
+      return "its answer has not the form that MCP gives it"
+    }
+    const code = codeBehind(cause)
+    if (code === undefined || server.transport !== "remote") return messageOf(cause)
+    const where = listenerOf(server.url)
+    return code === "ECONNREFUSED" ? `nobody listens at ${where}` : `${where} cannot be reached (${code})`
+  }
+
   /** Why a request failed. That the connection closed, or a pipe, says less than how the server ended. */
   const reasonOf = (cause: unknown): Effect.Effect<Ended> =>
     Effect.map(
@@ -196,7 +228,7 @@ export const connect = Effect.fnUntraced(function* (
             duration: exitWaitMs,
             orElse: () => Effect.succeed({ message: messageOf(cause) })
           })
-        : Effect.succeed({ message: messageOf(cause) }),
+        : Effect.succeed({ message: wordsOf(cause) }),
       told
     )
 
@@ -216,12 +248,10 @@ export const connect = Effect.fnUntraced(function* (
     for (let page = 0; page < mostPages; page++) {
       const params = cursor === undefined ? {} : { cursor }
       const answer = yield* ask((signal) =>
-        client.request({ method: "tools/list", params }, { signal, timeout: longestMs })
+        client.request({ method: "tools/list", params }, toolsPage, { signal, timeout: longestMs })
       )
-      for (const { description, inputSchema, name } of answer.tools) {
-        // These are kept; a name with a secret in it does not fit then (RUN-174).
-        tools.push(parts.redact({ name, description, inputSchema }, place.sessionId))
-      }
+      // These are kept; a name with a secret in it does not fit then (RUN-174).
+      tools.push(...answer.tools.map((tool) => parts.redact(listedTool(tool), place.sessionId)))
       cursor = answer.nextCursor
       // Some are left out for their names, so more than fit are read; how many is bounded all the same.
       if (cursor === undefined || tools.length >= 4 * mostTools) break
@@ -271,8 +301,12 @@ export const connect = Effect.fnUntraced(function* (
   }
 })
 
-/** Nobody listens at the address: the request never left. */
-const isRefused = (cause: unknown): boolean => {
+/** What the system said of a request that failed under HTTP. */
+const codeBehind = (cause: unknown): string | undefined => {
   const inner = cause instanceof Error ? cause.cause : undefined
-  return inner instanceof Error && Reflect.get(inner, "code") === "ECONNREFUSED"
+  const code: unknown = inner instanceof Error ? Reflect.get(inner, "code") : undefined
+  return typeof code === "string" ? code : undefined
 }
+
+/** Nobody listens at the address: the request never left. */
+const isRefused = (cause: unknown): boolean => codeBehind(cause) === "ECONNREFUSED"

@@ -15,7 +15,24 @@ export const mostTools = 128
 export interface ListedTool {
   readonly name: string
   readonly description?: string | undefined
-  readonly inputSchema: { readonly [key: string]: unknown }
+  /** Absent where what stands there describes no object. */
+  readonly inputSchema: { readonly [key: string]: unknown } | undefined
+}
+
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : undefined
+
+/** Reads what a server lists as a tool, as far as it is one: a bad one leaves out itself and no other. */
+export const listedTool = (value: unknown): ListedTool => {
+  const { description, inputSchema, name } = fieldsOf(value) ?? {}
+  const schema = fieldsOf(inputSchema)
+  return {
+    name: typeof name === "string" ? name : "",
+    description: typeof description === "string" ? description : undefined,
+    inputSchema: schema?.["type"] === "object" ? schema : undefined
+  }
 }
 
 /** A tool of a server, under the server's own name for it. */
@@ -65,6 +82,10 @@ export const read = (provider: Provider, listed: ReadonlyArray<ListedTool>): Lis
     }
     if (tools.some((known) => known.name === name)) {
       leftOut.push({ name, why: "its name is listed twice" })
+      continue
+    }
+    if (inputSchema === undefined) {
+      leftOut.push({ name, why: "it has no schema of an object for its arguments" })
       continue
     }
     // What came over the wire as JSON is JSON.

@@ -107,7 +107,7 @@ export const make = Effect.fnUntraced(function* (
           code: "mcp_tools_left_out",
           severity: "warn",
           message: `${left.length} tools of the MCP server ${server.name} are left out`,
-          details: { server: server.name, tools: left.slice(0, 20).map((one) => ({ ...one })) }
+          details: { server: server.name, count: left.length, tools: left.slice(0, 20).map((one) => ({ ...one })) }
         })
     }).pipe(Scope.provide(scope))
   }

@@ -1,4 +1,7 @@
 /** Servers of a session over Streamable HTTP: real requests on loopback. */
+import { once } from "node:events"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import type { McpServer } from "@tackroom/sdk/adapters"
 import { McpServerName } from "@tackroom/protocol/run"
@@ -53,6 +56,19 @@ describe("a server over HTTP", () => {
       })
     )
   }
+
+  it.live("one that is not there is told by its place, and one that refuses by its status", () =>
+    Effect.gen(function* () {
+      const answering = createServer((_, response) => void response.writeHead(404).end())
+      yield* Effect.promise(() => once(answering.listen(0, "127.0.0.1"), "listening"))
+      const place = `127.0.0.1:${(answering.address() as AddressInfo).port}`
+      const failure = Effect.flatMap(open(remote(`http://${place}/mcp`)), (on) => on.status("failed"))
+      assert.strictEqual((yield* failure).error, "it answered with HTTP 404 Not Found")
+      answering.closeAllConnections()
+      yield* Effect.promise(() => once(answering.close(), "close"))
+      assert.strictEqual((yield* failure).error, `nobody listens at ${place}`)
+    })
+  )
 
   it.live("a server that was started anew refuses a call once and is connected to by the next", () =>
     Effect.gen(function* () {

@@ -100,6 +100,33 @@ describe("tools of a server", () => {
       })
   )
 
+  it.live("one that is not written as a tool is left out, and no other with it [RUN-253]", () =>
+    Effect.gen(function* () {
+      const inputSchema = { type: "object" }
+      const raw = [
+        { name: "bare" },
+        { name: "word", inputSchema: "x" },
+        { inputSchema },
+        { name: "fine", inputSchema },
+        7
+      ]
+      const on = yield* ready({ tools: ["echo"], raw })
+      assert.deepStrictEqual(on.names(), ["manners.echo", "manners.fine"])
+      const notice = on.events().find((event) => event.type === "harness-notice")
+      const why = "it has no schema of an object for its arguments"
+      assert.deepStrictEqual(at(notice, "details"), {
+        server: "manners",
+        count: 4,
+        tools: [
+          { name: "bare", why },
+          { name: "word", why },
+          { name: "", why: "its name does not fit" },
+          { name: "", why: "its name does not fit" }
+        ]
+      })
+    })
+  )
+
   it.live(
     "every one is external, however harmless its server calls it, and has an alias of its own [RUN-254] [AGT-032]",
     () =>

@@ -1,10 +1,12 @@
 /** What a client gives when it sets a session up: directory and MCP servers, checked (serve-mode 12.3, 12.9). */
 import type { McpServer } from "@agentclientprotocol/sdk"
 import type { McpEntry } from "@tackroom/protocol/events"
+import type { McpRegisterParams } from "@tackroom/protocol/run"
 import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
 import * as fs from "node:fs"
 import { isIPv4 } from "node:net"
 import * as path from "node:path"
+import { transportProblem } from "../../mcp/Registration.ts"
 import { invalidParams, type Refusal } from "./Refusals.ts"
 
 /** The real path of a directory. */
@@ -29,19 +31,32 @@ const isName = (name: string): boolean => name.trim().length > 0 && name.length 
 
 const hasTwice = (names: ReadonlyArray<string>): boolean => new Set(names).size < names.length
 
+const valuesOf = (pairs: ReadonlyArray<{ readonly name: string; readonly value: string }>) =>
+  Object.fromEntries(pairs.map(({ name, value }) => [name, value]))
+
+/** What the system, or HTTP, cannot take. */
+const unfit = (server: McpRegisterParams): string | undefined => {
+  const problem = transportProblem(server)
+  return problem === undefined ? undefined : `a server has at ${problem.path.split(".").at(-1)}: ${problem.expected}`
+}
+
 const badServer = (server: McpServer): string | undefined => {
   if (!isName(server.name)) return "the name of a server has 1 to 128 characters"
   if ("command" in server) {
     if (!path.isAbsolute(server.command)) return "the command of a server is an absolute path"
-    return hasTwice(server.env.map(({ name }) => name)) ? "a variable of a server has one value" : undefined
+    if (hasTwice(server.env.map(({ name }) => name))) return "a variable of a server has one value"
+    const { args, command, env, name } = server
+    return unfit({ name, transport: { type: "stdio", command, args, env: valuesOf(env) } })
   }
   if (hasTwice(server.headers.map(({ name }) => name.toLowerCase()))) return "a header of a server has one value"
   if (!URL.canParse(server.url)) return "the url of a server is a URL"
   const { hostname, password, protocol, username } = new URL(server.url)
   if (username !== "" || password !== "") return "the url of a server has no password: there are headers for it"
-  return protocol === "https:" || (protocol === "http:" && isLoopback(hostname))
-    ? undefined
-    : "the url of a server is https, or of this machine"
+  if (protocol !== "https:" && !(protocol === "http:" && isLoopback(hostname))) {
+    return "the url of a server is https, or of this machine"
+  }
+  const { headers, name, url } = server
+  return unfit({ name, transport: { type: "http", url, headers: valuesOf(headers) } })
 }
 
 /** What is taken of servers, and whether the agent has one of that name itself. */
@@ -69,9 +84,6 @@ export const checkServers = (servers: ReadonlyArray<McpServer>, { isUsed, takes 
   }
   return undefined
 }
-
-const valuesOf = (pairs: ReadonlyArray<{ readonly name: string; readonly value: string }>) =>
-  Object.fromEntries(pairs.map(({ name, value }) => [name, value]))
 
 /** Checked servers as entries of the session. */
 export const entriesOf = (servers: ReadonlyArray<McpServer>): Readonly<Record<string, McpEntry>> =>
