@@ -10,6 +10,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { checkServers } from "../../src/faces/acp/SetupParams.ts"
 import { httpServer } from "../mcp/HttpServer.ts"
+import { cli } from "../command/Program.ts"
 import { type AcpProgram, makeFolders, reasonOf, startAcp } from "./AcpProgram.ts"
 import { schemaProblems } from "./ProtocolSchema.ts"
 
@@ -215,6 +216,9 @@ describe("MCP servers of an editor", () => {
       [{ ...stdio, name: "mine" }],
       [{ ...stdio, name: " " }],
       [{ ...stdio, command: "true" }],
+      [{ ...stdio, args: ["a\0b"] }],
+      [{ ...stdio, env: [{ name: "A", value: "\0" }] }],
+      [{ ...remote, headers: [{ name: "A", value: "1\n2" }] }],
       [{ ...stdio, env: [...env, ...env] }],
       [{ ...remote, url: "http://mcp.example" }],
       [{ ...remote, url: "nonsense" }],
@@ -286,6 +290,15 @@ describe("MCP servers of an editor", () => {
     )
 
     // Another process has the session, and not the values.
+    const words = ["run", "--state-dir", path.join(root, "state-own"), "--config", path.join(root, "own.json")]
+    const { PATH, HOME } = process.env
+    const ran = spawnSync(process.execPath, [cli, ...words, "--session", sessionId, "Go on"], {
+      cwd: project,
+      encoding: "utf8",
+      env: { PATH, HOME }
+    })
+    assert.include(ran.stderr, "the MCP server other is left out: ")
+    assert.strictEqual(ran.status, 0, ran.stderr)
     const second = await startAcp({
       state: path.join(root, "state-own"),
       args: ["--config", path.join(root, "own.json")]
@@ -293,6 +306,30 @@ describe("MCP servers of an editor", () => {
     programs.push(second)
     const resumed = await second.agent.request("session/resume", { ...place, mcpServers: [] })
     assert.isUndefined(resumed._meta)
+  }, 60_000)
+
+  it("tools that are left out are told with the answer, also where nothing shows a notice [ACP-124, ACP-217]", async () => {
+    const tools = Array.from({ length: 130 }, (_, n) => `tool-${n}`)
+    const program = await own("many")
+    const mcpServers = [real("many", { tools })]
+    const made = await program.agent.request("session/new", { cwd: project, mcpServers })
+    assert.deepStrictEqual(told(made), [{ name: "many", status: "ready", leftOut: 2 }])
+    const notice = await program.until((frames) =>
+      frames.find(({ params }) => JSON.stringify(params ?? null).includes("left out"))
+    )
+    const title = "2 tools of the MCP server many are left out"
+    assert.deepStrictEqual(notice.params?.["update"], { sessionUpdate: "notice", severity: "warning", title })
+    const loaded = await program.agent.request("session/load", { sessionId: made.sessionId, cwd: project, mcpServers })
+    assert.deepStrictEqual(told(loaded), [{ name: "many", status: "ready", leftOut: 2 }])
+    await program.end()
+    const plain = await startAcp({
+      state: path.join(root, "state-many"),
+      args: ["--config", path.join(root, "many.json"), "--model", "script/acp"]
+    })
+    programs.push(plain)
+    const other = await plain.agent.request("session/new", { cwd: project, mcpServers })
+    const ended = await plain.prompt(other.sessionId, "hello")
+    assert.deepInclude(ended._meta?.["tackroom"], { notices: [{ severity: "warning", title }] })
   }, 60_000)
 
   it("a server that is late holds the answer for five seconds; its tools are there when it is [ACP-217]", async () => {

@@ -11,7 +11,7 @@ import { platform } from "#platform"
 import { ConfigInvalid, SessionInvalid } from "@tackroom/protocol"
 import { SessionMcp, type HarnessEvent, type McpEntry } from "@tackroom/protocol/events"
 import { canonicalJson } from "@tackroom/protocol/text"
-import { Context, Effect, Exit, Latch, Layer, Schema } from "effect"
+import { Context, Effect, Exit, Latch, Layer, Option, Schema } from "effect"
 import type { HarnessCapabilities } from "../harness/Capabilities.ts"
 import type { McpServer } from "../harness/Harness.ts"
 import { resolveEffectiveMcp, type EffectiveMcpServer } from "../mcp/Resolver.ts"
@@ -36,6 +36,8 @@ export interface McpServerState {
   readonly name: string
   readonly status: "starting" | "ready" | "failed" | "cancelled"
   readonly error?: string
+  /** So many of its tools no agent is given. */
+  readonly leftOut?: number
 }
 
 /** What a caller gave, checked and without values. */
@@ -59,6 +61,19 @@ interface States {
 }
 
 const decode = Schema.decodeUnknownExit(SessionMcp)
+
+const decodeLeftOut = Schema.decodeUnknownOption(Schema.Struct({ server: Schema.String, count: Schema.Int }))
+
+/** What a driver notes of tools that its agent is not given. */
+const noted = (
+  { servers }: States,
+  { code, details }: Extract<HarnessEvent, { readonly type: "harness-notice" }>
+): void => {
+  if (code !== "mcp_tools_left_out") return
+  const left = Option.getOrUndefined(decodeLeftOut(details))
+  const known = left === undefined ? undefined : servers.get(left.server)
+  if (left !== undefined && known !== undefined) servers.set(left.server, { ...known, leftOut: left.count })
+}
 
 const none: AcceptedMcp = { stored: undefined, values: new Map() }
 
@@ -235,9 +250,17 @@ export class McpServers extends Context.Service<
 
       const observe = (sessionId: string, event: HarnessEvent): void => {
         const known = states.get(sessionId)
-        if (event.type !== "mcp-server-status" || known === undefined) return
+        if (known === undefined) return
+        if (event.type === "harness-notice") return noted(known, event)
+        if (event.type !== "mcp-server-status") return
         const { error, serverName: name, status } = event
-        known.servers.set(name, { name, status, ...(error === undefined ? {} : { error }) })
+        const leftOut = status === "starting" ? undefined : known.servers.get(name)?.leftOut
+        known.servers.set(name, {
+          name,
+          status,
+          ...(error === undefined ? {} : { error }),
+          ...(leftOut === undefined ? {} : { leftOut })
+        })
         const isStarting = [...known.servers.values()].some((server) => server.status === "starting")
         if (isStarting) known.settled.closeUnsafe()
         else known.settled.openUnsafe()

@@ -48,6 +48,8 @@ export interface OpenSessionParts {
   readonly terminals: Pick<ClientTerminals, "told">
   /** What the client knows of the journal. */
   readonly cursor: number
+  /** What is told right behind the response that opened the session. */
+  readonly first: ReadonlyArray<SessionUpdate>
   /** Runs work that lives as long as the connection. */
   readonly fork: (work: Effect.Effect<void>) => void
 }
@@ -95,7 +97,8 @@ export class OpenSession {
 
   /** The response was written: from now on the journal is followed. */
   begin(): void {
-    Deferred.doneUnsafe(this.#begun, Exit.void)
+    if (!Deferred.doneUnsafe(this.#begun, Exit.void)) return
+    for (const update of this.#parts.first) this.#send(update)
   }
 
   /** Follows the journal until the session is closed. */

@@ -2,6 +2,7 @@
  * The sessions that one connection has set up, and who is at its other end (ACP-061). It ends with the connection; what a
  * session is, the runtime knows.
  */
+import type { SessionUpdate } from "@agentclientprotocol/sdk"
 import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
 import { Deferred, Effect, Exit, FiberSet, type Scope } from "effect"
 import type { Runs } from "../../runs/Runs.ts"
@@ -106,6 +107,7 @@ export class OpenSessions {
       readonly terminals: ClientTerminals
       readonly cursor: number
       readonly projection: Projection
+      readonly first: ReadonlyArray<SessionUpdate>
       readonly can: HarnessCapabilities
     }
   ): void {
@@ -122,7 +124,8 @@ export class OpenSessions {
       ...shared,
       runs: this.#runs,
       projection: known.projection,
-      cursor: known.cursor
+      cursor: known.cursor,
+      first: known.first
     })
     this.find(sessionId)?.close()
     this.#open.set(sessionId, { session, can: known.can })

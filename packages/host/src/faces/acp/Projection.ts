@@ -89,7 +89,6 @@ export class Projection {
   begin(): void {
     this.#rounds = 0
     this.#spent = nothingSpent
-    this.#told = []
     this.#uncertain = []
     this.#parts.clear()
     this.#saidPlan = false
@@ -106,12 +105,14 @@ export class Projection {
     return this.#out
   }
 
-  /** What the response says of the turn besides its reason (ACP-122). */
-  get summary() {
+  /** What the response says of the turn besides its reason (ACP-122), and what was to be told since the one before. */
+  takeSummary() {
+    const told = this.#told
+    this.#told = []
     return {
       usage: { ...this.#spent, rounds: this.#rounds === 0 ? null : this.#rounds },
       ...(this.#uncertain.length === 0 ? {} : { uncertain: this.#uncertain }),
-      ...(this.#told.length === 0 ? {} : { notices: this.#told })
+      ...(told.length === 0 ? {} : { notices: told })
     }
   }
 

@@ -106,7 +106,7 @@ export const makePrompting = (host: Host, open: OpenSessions) => {
       )
     if (end instanceof Repeated) return yield* recorded(sessionId, end)
     if (end._tag === "Broken") return yield* Effect.fail(internal("store", "The end of the turn could not be kept"))
-    const { summary } = session.projection
+    const summary = session.projection.takeSummary()
     return yield* respond(stopOf(end.event, arrival.cancelled), { turnId, cursor: end.cursor, ...summary })
   })
 }

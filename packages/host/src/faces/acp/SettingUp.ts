@@ -10,9 +10,11 @@ import type {
   NewSessionResponse,
   SessionConfigOption,
   SessionInfo,
-  SessionModeState
+  SessionModeState,
+  SessionUpdate
 } from "@agentclientprotocol/sdk"
 import type { HarnessCapabilities } from "@tackroom/sdk/adapters"
+import type { McpServerState } from "@tackroom/sdk/effect"
 import { Effect } from "effect"
 import type { Host } from "../../Host.ts"
 import type { Entry } from "../../runs/Entries.ts"
@@ -105,9 +107,18 @@ export const makeSetup = (parts: SetupParts) => {
   /** What is known of the session's servers, when all are up or failed, or enough time has passed. */
   const told = Effect.fnUntraced(function* (sessionId: string) {
     yield* Effect.timeoutOption(servers.settled(sessionId), serverPatience)
-    const mcp = servers.states(sessionId)
-    return mcp.length === 0 ? {} : { _meta: { tackroom: { mcp } } }
+    return servers.states(sessionId)
   })
+
+  const metaOf = (mcp: ReadonlyArray<McpServerState>) => (mcp.length === 0 ? {} : { _meta: { tackroom: { mcp } } })
+
+  /** What was journaled while the servers came up lies behind the client's cursor, so it is said again (ACP-124). */
+  const firstOf = (projection: Projection, mcp: ReadonlyArray<McpServerState>): ReadonlyArray<SessionUpdate> =>
+    mcp.flatMap(({ leftOut, name }) =>
+      leftOut === undefined
+        ? []
+        : (projection.tell("warning", `${leftOut} tools of the MCP server ${name} are left out`) ?? [])
+    )
 
   /** Opens the harness of a session; a cap that it could not keep is never dropped. */
   const opened = (sessionId: string) =>
@@ -134,26 +145,21 @@ export const makeSetup = (parts: SetupParts) => {
 
   const create = Effect.fnUntraced(function* ({ params, requestId }: AgentRequestContext<Place>) {
     yield* open.room
-    const { mcp, workspace } = yield* place(params)
+    const { mcp: given, workspace } = yield* place(params)
     const { session } = yield* sessions.create(
       { agent: setup.agent, workspace, ...(setup.model === undefined ? {} : { model: setup.model }) },
-      { mcp }
+      { mcp: given }
     )
     const { sessionId } = session
     const can = yield* opened(sessionId)
-    const meta = yield* told(sessionId)
+    const mcp = yield* told(sessionId)
     const offer = yield* offerOf(host, yield* sessions.find(sessionId), can)
     const cursor = yield* runs.head(sessionId)
     const terminals = new ClientTerminals()
-    open.register(requestId, sessionId, {
-      workspace,
-      cwd: params.cwd,
-      terminals,
-      cursor,
-      can,
-      projection: new Projection(() => open.client, { ...offer, terminals })
-    })
-    return { sessionId, ...choicesOf(offer, can, open.client), ...meta } satisfies NewSessionResponse
+    const projection = new Projection(() => open.client, { ...offer, terminals })
+    const first = firstOf(projection, mcp)
+    open.register(requestId, sessionId, { workspace, cwd: params.cwd, terminals, cursor, can, projection, first })
+    return { sessionId, ...choicesOf(offer, can, open.client), ...metaOf(mcp) } satisfies NewSessionResponse
   })
 
   /** The session as it stands, its harness open, nobody working on it (ACP-070, ACP-072). */
@@ -161,7 +167,7 @@ export const makeSetup = (parts: SetupParts) => {
     const { sessionId } = params
     const session = yield* served(sessionId)
     if (session.closedAt !== null) return yield* Effect.fail(invalidRequest("session_closed", "The session is closed"))
-    const { mcp, workspace } = yield* place(params)
+    const { mcp: given, workspace } = yield* place(params)
     if (workspace !== session.workspace) {
       return yield* Effect.fail(invalidParams("cwd_mismatch", "The session works in another directory"))
     }
@@ -169,15 +175,15 @@ export const makeSetup = (parts: SetupParts) => {
     if (known === undefined) yield* open.room
     if (known?.isWorking === true || runs.isWorking(sessionId)) return yield* Effect.fail(busy())
     yield* unowned(sessionId)
-    yield* servers.replace(sessionId, mcp)
+    yield* servers.replace(sessionId, given)
     const can = yield* opened(sessionId)
-    const meta = yield* told(sessionId)
-    return { can, meta, workspace, offer: yield* offerOf(host, session, can) }
+    const mcp = yield* told(sessionId)
+    return { can, mcp, workspace, offer: yield* offerOf(host, session, can) }
   })
 
   const load = Effect.fnUntraced(function* ({ params, requestId }: AgentRequestContext<Existing>) {
     const { sessionId } = params
-    const { can, meta, offer, workspace } = yield* reopened(params)
+    const { can, mcp, offer, workspace } = yield* reopened(params)
     const replay = new Replay(() => open.client)
     let cursor = 0
     while (true) {
@@ -196,24 +202,20 @@ export const makeSetup = (parts: SetupParts) => {
     }
     const terminals = new ClientTerminals()
     const projection = new Projection(() => open.client, { ...offer, calls: replay.calls, terminals })
-    open.register(requestId, sessionId, { workspace, cwd: params.cwd, terminals, cursor, can, projection })
-    return { ...choicesOf(offer, can, open.client), ...meta } satisfies LoadSessionResponse
+    const first = firstOf(projection, mcp)
+    open.register(requestId, sessionId, { workspace, cwd: params.cwd, terminals, cursor, can, projection, first })
+    return { ...choicesOf(offer, can, open.client), ...metaOf(mcp) } satisfies LoadSessionResponse
   })
 
   const resume = Effect.fnUntraced(function* ({ params, requestId }: AgentRequestContext<Existing>) {
     const { sessionId } = params
-    const { can, meta, offer, workspace } = yield* reopened(params)
+    const { can, mcp, offer, workspace } = yield* reopened(params)
     const cursor = yield* runs.head(sessionId)
     const terminals = new ClientTerminals()
-    open.register(requestId, sessionId, {
-      workspace,
-      cwd: params.cwd,
-      terminals,
-      cursor,
-      can,
-      projection: new Projection(() => open.client, { ...offer, terminals })
-    })
-    return { ...choicesOf(offer, can, open.client), ...meta }
+    const projection = new Projection(() => open.client, { ...offer, terminals })
+    const first = firstOf(projection, mcp)
+    open.register(requestId, sessionId, { workspace, cwd: params.cwd, terminals, cursor, can, projection, first })
+    return { ...choicesOf(offer, can, open.client), ...metaOf(mcp) }
   })
 
   const list = Effect.fnUntraced(function* (params: { readonly cwd?: string | null; readonly cursor?: string | null }) {
