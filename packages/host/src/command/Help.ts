@@ -148,7 +148,8 @@ Flags:
   --key-env NAME      Read the model's key from this variable instead
   --base-url URL      Endpoint of the connection of --model
   --state-dir DIR     Where sessions are kept; several processes may share it
-                      (default: TACKROOM_STATE_DIR, else TACKROOM_HOME/host)
+                      (default: TACKROOM_STATE_DIR, else the configuration's,
+                      else TACKROOM_HOME/host)
   --config PATH       A host configuration: agents, providers, harnesses
   --max-rounds N      Stop a turn after N requests to the model
   --timeout S         Stop a turn after S seconds

@@ -257,7 +257,8 @@ describe("MCP servers of an editor", () => {
       mcpCapabilities: { http: true, sse: false }
     })
     const dies = "process.stderr.write(`no ${process.env.TOKEN}\n`); process.exit(4)"
-    const broken: acp.McpServer = { name: "Broken One", command: process.execPath, args: ["-e", dies], env }
+    const itsEnv = [{ name: "TOKEN", value: "canary-90ab-other" }]
+    const broken: acp.McpServer = { name: "Broken One", command: process.execPath, args: ["-e", dies], env: itsEnv }
     const mcpServers = [real("manners"), broken]
     const made = await agent.request("session/new", { cwd: project, mcpServers })
     assert.deepStrictEqual(told(made), [
