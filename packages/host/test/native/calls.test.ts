@@ -103,29 +103,35 @@ describe("calls", () => {
 
   it.live("neighbouring reads run at once, a call behind them waits for all of them [AGT-004]", () =>
     Effect.gen(function* () {
+      const reads = 6
       const on = yield* stage({
         scenario: [
           [
-            call("files.list", {}),
-            call("files.read", { path: "there" }),
+            ...Array.from({ length: reads }, () => call("files.read", { path: "there" })),
             call("files.write", { path: "new", content: "" }),
             call("files.read", { path: "new" })
           ],
           done
         ],
-        agent: { tools: ["files.list", "files.read", "files.write"], approvals: allow }
+        agent: { tools: ["files.read", "files.write"], approvals: allow }
       })
       writeFileSync(join(on.folder.workspace, "there"), "text")
       yield* run(on)
       const events = yield* journal(on)
       const order = events
         .filter((event) => event.type === "tool-output" || event.type === "tool-status")
-        .map((event) => `${event.type} ${String(event["tool_call_id"]).at(-1)}`)
-      assert.deepStrictEqual(order.slice(0, 2), ["tool-status 0", "tool-status 1"])
-      assert.deepStrictEqual(order.slice(4), ["tool-status 2", "tool-output 2", "tool-status 3", "tool-output 3"])
+        .map((event) => ({ type: event.type, call: Number(String(event["tool_call_id"]).at(-1)) }))
+      const together = order.slice(0, 2 * reads)
+      assert.isTrue(together.every((event) => event.call < reads))
+      // One by one, each would end before the next begins; which of them is faster is nobody's promise.
+      assert.isTrue(together.some((event, at) => event.type === "tool-status" && together[at - 1]?.type === event.type))
+      assert.deepStrictEqual(
+        order.slice(2 * reads).map((event) => `${event.type} ${event.call - reads}`),
+        ["tool-status 0", "tool-output 0", "tool-status 1", "tool-output 1"]
+      )
       assert.deepStrictEqual(
         ends(events).map(({ outcome }) => outcome),
-        ["completed", "completed", "completed", "completed"]
+        Array.from({ length: reads + 2 }, () => "completed")
       )
     })
   )
