@@ -13,7 +13,8 @@ const isFolder = (folder: string): boolean => fs.statSync(folder, { throwIfNoEnt
 export const makePrivateFolder = (folder: string): void => {
   if (isFolder(folder)) return
   const parent = path.dirname(folder)
-  if (parent !== folder) makePrivateFolder(parent)
+  // A parent that is something else is for the system to name, by the folder that was asked for.
+  if (!fs.existsSync(parent)) makePrivateFolder(parent)
   try {
     fs.mkdirSync(folder, { mode: 0o700 })
   } catch (cause) {
