@@ -1,35 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { runAll } from "../../src/conformance/Schedule.ts"
-import { complaints, runTwins, type SelfTest } from "../../src/conformance/SelfTest.ts"
+import { complaints, runTwins } from "../../src/conformance/SelfTest.ts"
 import { acpSelfTest } from "../../src/conformance/acp/AcpSelfTest.ts"
 import { conformance, place } from "./Kit.ts"
-
-/** As in the test of the runner check: how many other promises each broken twin is run on, and which. */
-const wanted = process.env["TACKROOM_TEST_TWINS"] ?? "0"
-const others = wanted === "all" ? Number.POSITIVE_INFINITY : Number(wanted)
-const seed = Number(process.env["TACKROOM_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
-
-/** Deadlines are for a machine with two cores that others use too. */
-const patience = 4
+import { notPassed, othersOf, patience, seed } from "./Twins.ts"
 
 /** What an agent may leave out. */
 const isOptional = (id: string): boolean => id === "ACK-015" || (id >= "ACK-150" && id < "ACK-210")
-
-const notPassed = (selfTest: SelfTest, asks: (id: string) => boolean = () => true) =>
-  Effect.runPromise(
-    Effect.scoped(
-      Effect.flatMap(selfTest.checksOf(undefined, patience), (checks) =>
-        Effect.map(
-          runAll(
-            checks.filter(({ id }) => asks(id)),
-            { jobs: 4, profile: "tackroom", excluded: new Set(), onResult: () => undefined }
-          ),
-          (results) => results.filter(({ verdict }) => verdict !== "pass")
-        )
-      )
-    )
-  )
 
 describe("the ACP check, checked", () => {
   const selfTest = acpSelfTest(place)
@@ -65,7 +42,7 @@ describe("the ACP check, checked", () => {
   )
 
   it(`finds every broken twin, and fails it for nothing else (seed ${seed})`, { timeout: 300_000 }, async () => {
-    const results = await Effect.runPromise(runTwins(selfTest, { seed, others, jobs: 6, patience }))
+    const results = await Effect.runPromise(runTwins(selfTest, { seed, others: othersOf(0), jobs: 6, patience }))
     assert.deepStrictEqual(complaints(results), [])
   })
 

@@ -7,20 +7,12 @@ import { complaints, idsFor, runTwins, type TwinResult } from "../../src/conform
 import { generator } from "../../src/conformance/Chance.ts"
 import type { Result } from "../../src/conformance/Verdict.ts"
 import { place } from "./Kit.ts"
+import { othersOf, patience, seed } from "./Twins.ts"
 
-/**
- * `TACKROOM_TEST_TWINS` says on how many other promises each broken twin is run besides its own (`all` for all of them), and
- * `TACKROOM_TEST_SEED` which: a seed of a failed run is printed. The contract asks for ten; the suite draws one a twin, so that
- * every run costs seconds and all of them together draw much more.
- */
-const wanted = process.env["TACKROOM_TEST_TWINS"] ?? "1"
-const others = wanted === "all" ? Number.POSITIVE_INFINITY : Number(wanted)
-const seed = Number(process.env["TACKROOM_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
+/** The contract asks for ten others a twin; the suite draws one, so that every run costs seconds and all together draw more. */
+const others = othersOf(1)
 
 const scale = 0.1
-
-/** Deadlines are for a machine with two cores that others use too. */
-const patience = 4
 
 describe("the runner check, checked", () => {
   const selfTest = runnerSelfTest(place, scale)

@@ -1,29 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { runAll } from "../../src/conformance/Schedule.ts"
-import { complaints, runTwins, type SelfTest } from "../../src/conformance/SelfTest.ts"
+import { complaints, runTwins } from "../../src/conformance/SelfTest.ts"
 import { serveSelfTest } from "../../src/conformance/serve/ServeSelfTest.ts"
 import { conformance, place } from "./Kit.ts"
-
-/** As in the test of the runner check: how many other promises each broken twin is run on, and which. */
-const wanted = process.env["TACKROOM_TEST_TWINS"] ?? "0"
-const others = wanted === "all" ? Number.POSITIVE_INFINITY : Number(wanted)
-const seed = Number(process.env["TACKROOM_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31))
-
-/** Deadlines are for a machine with two cores that others use too. */
-const patience = 4
-
-const notPassed = (selfTest: SelfTest) =>
-  Effect.runPromise(
-    Effect.scoped(
-      Effect.flatMap(selfTest.checksOf(undefined, patience), (checks) =>
-        Effect.map(
-          runAll(checks, { jobs: 4, profile: "tackroom", excluded: new Set(), onResult: () => undefined }),
-          (results) => results.filter(({ verdict }) => verdict !== "pass")
-        )
-      )
-    )
-  )
+import { notPassed, othersOf, patience, seed } from "./Twins.ts"
 
 describe("the serve check, checked", () => {
   const selfTest = serveSelfTest(place)
@@ -55,7 +35,7 @@ describe("the serve check, checked", () => {
   })
 
   it(`finds every broken twin, and fails it for nothing else (seed ${seed})`, { timeout: 300_000 }, async () => {
-    const results = await Effect.runPromise(runTwins(selfTest, { seed, others, jobs: 6, patience }))
+    const results = await Effect.runPromise(runTwins(selfTest, { seed, others: othersOf(0), jobs: 6, patience }))
     assert.deepStrictEqual(complaints(results), [])
   })
 
