@@ -14,24 +14,15 @@ import {
   SessionMissing,
   UnsupportedOperation
 } from "@tackroom/protocol"
-import type {
-  ConfigOption,
-  ExecutionBinding,
-  HarnessEvent,
-  SessionConfig,
-  SessionConfigUpdate
-} from "@tackroom/protocol/events"
+import type { ExecutionBinding, HarnessEvent, SessionConfig, SessionConfigUpdate } from "@tackroom/protocol/events"
 import { Deferred, Effect, Exit, Fiber, Scope, Semaphore, Stream } from "effect"
 import type { EnvironmentSpec } from "../../process/index.ts"
-import { type HarnessCapabilities, noCapabilities } from "../Capabilities.ts"
 import { toAcpMcpServers } from "../../mcp/Conversions.ts"
-import { classifyTurnError } from "../Definitions.ts"
 import {
   type HarnessContext,
   type HarnessDriver,
   type HarnessFactory,
   type McpServer,
-  type ModelOption,
   type NativeSession,
   type OpenSession,
   type SignIn,
@@ -54,8 +45,10 @@ import { configOptionsOf, offeredBy, type OfferedOptions, optionFor, setsByModes
 import { type Conversation, makeConversation, type RunningPrompt } from "./Conversation.ts"
 import { brokeProtocol } from "./Failures.ts"
 import { fieldsOf, wordsOf } from "./Fields.ts"
+import { access, capabilitiesOf, modelsOf } from "./Offers.ts"
 import { promptBlocks } from "./Prompts.ts"
 import { reopen } from "./Reopening.ts"
+import { endOf, failed, forcedEnd } from "./TurnEnds.ts"
 import { initialUpdates, runningCalls } from "./Updates.ts"
 
 /** How an agent is started and talked to. @since 0.1.0 */
@@ -81,7 +74,6 @@ export interface AcpOptions {
   readonly maxFrameBytes?: number
 }
 
-const access = "acp"
 const defaultIdleMs = 300_000
 const defaultInitializeMs = 30_000
 /** How long an agent may take to close or delete a conversation; its process is ended anyway. */
@@ -127,32 +119,6 @@ const commandOf = (harness: string, options: AcpOptions): AgentCommand => {
   }
 }
 
-const capabilitiesOf = (id: string, facts: AgentFacts, offered: OfferedOptions): HarnessCapabilities => ({
-  ...noCapabilities({ id, access }),
-  modelSelection: optionFor(offered, "model") === undefined ? "unsupported" : "optional",
-  abort: true,
-  resume: facts.reopens === undefined ? "none" : "exact",
-  replay: facts.reopens === "load",
-  permissions: true,
-  questions: true,
-  todos: true,
-  commands: true,
-  configOptions: configOptionsOf(offered).length > 0,
-  models: optionFor(offered, "model") !== undefined,
-  effortLevels: (optionFor(offered, "thought_level")?.selectOptions ?? []).map((option) => option.id),
-  attachments: {
-    image: facts.takes.image,
-    audio: facts.takes.audio,
-    pdf: facts.takes.embedded,
-    file: true
-  },
-  instructionChannel: "prompt-prefix",
-  // Every agent takes programs; the rest it says.
-  mcp: facts.mcpHttp ? "stdio+http" : "stdio",
-  permissionModes: optionFor(offered, "mode") !== undefined,
-  processScope: "session"
-})
-
 /** The servers of a session for its agent; the runtime gives none that the agent does not take. */
 const serversFor = ({ facts }: AgentConnection, { servers }: Slot) =>
   toAcpMcpServers(Object.fromEntries(servers.map((server) => [server.name, server])), { http: facts.mcpHttp }).servers
@@ -177,51 +143,6 @@ const signInMethod = (options: AcpOptions, { description, id, name, terminal }: 
           env: environmentOf(options, terminal.env)
         }
       })
-})
-
-const modelsOf = (id: string, option: ConfigOption | undefined): ReadonlyArray<ModelOption> =>
-  (option?.selectOptions ?? []).map((choice) => ({
-    providerID: id,
-    modelID: choice.id,
-    ...(choice.name === undefined ? {} : { name: choice.name }),
-    connected: true
-  }))
-
-const failed = (turn: TurnInput, error: string, code: "harness_error" | "truncated" | "budget" | "session_missing") => {
-  const errorClass = code === "session_missing" ? "session" : classifyTurnError(error)
-  return {
-    type: "error" as const,
-    error,
-    code,
-    ...(code === "truncated" || code === "budget" ? {} : { errorClass }),
-    assistantMessageId: turn.assistantMessageId
-  }
-}
-
-/** The terminal event of an answered prompt (HRN-015). */
-const endOf = (turn: TurnInput, answer: unknown): HarnessEvent => {
-  const ids = { sessionId: turn.binding.sessionId, assistantMessageId: turn.assistantMessageId }
-  const reason = fieldsOf(answer)?.["stopReason"]
-  switch (reason) {
-    case "end_turn":
-    case "refusal":
-      return { type: "finish", reason, ...ids }
-    case "cancelled":
-      return { type: "cancelled", reason: "requested", ...ids }
-    case "max_tokens":
-      return failed(turn, "The agent stopped at its limit of output", "truncated")
-    case "max_turn_requests":
-      return failed(turn, "The agent stopped at its limit of model requests", "budget")
-    default:
-      return failed(turn, "The agent ended the turn for a reason that this version does not know", "harness_error")
-  }
-}
-
-const forcedEnd = (turn: TurnInput): HarnessEvent => ({
-  type: "cancelled",
-  reason: "forced",
-  sessionId: turn.binding.sessionId,
-  assistantMessageId: turn.assistantMessageId
 })
 
 const make = (
