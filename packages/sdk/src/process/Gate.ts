@@ -7,11 +7,10 @@
  * what the shell itself says goes to neither of the program's outputs. What a shell cannot hand on unchanged is not
  * started behind a gate (`isGateable`), nor is a program that is not found: the system says best what is wrong with it.
  */
-import { accessSync, constants, statSync } from "node:fs"
 import { Duplex } from "node:stream"
-import { isAbsolute } from "node:path"
 import { Effect, Exit, Deferred } from "effect"
 import { sleep } from "./internal/RealTime.ts"
+import { findProgram } from "./ProgramSearch.ts"
 
 /** Where the gate waits, and where the program's standard error comes from until the gate moves it to its place. */
 export const gateFds = { word: 3, stderr: 4 } as const
@@ -41,17 +40,6 @@ const shellVariable =
 
 const passes = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !shellVariable.test(name)
 
-const isProgram = (path: string): boolean => {
-  try {
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return false
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    // No program that we may run; the system's own answer says why.
-    return false
-  }
-}
-
 /** What is to be started, and where. */
 export interface GateQuery {
   readonly command: string
@@ -64,10 +52,9 @@ export interface GateQuery {
 export const isGateable = ({ command, cwd, environment, platform }: GateQuery): boolean => {
   if (platform === "win32" || command === "" || command.startsWith("-")) return false
   if (!Object.keys(environment).every(passes)) return false
-  const at = (path: string): string => (cwd === undefined || isAbsolute(path) ? path : `${cwd}/${path}`)
-  if (command.includes("/")) return isProgram(at(command))
-  const path = environment["PATH"] ?? ""
-  return path !== "" && path.split(":").some((folder) => isProgram(at(`${folder === "" ? "." : folder}/${command}`)))
+  const search = environment["PATH"] ?? ""
+  if (!command.includes("/") && search === "") return false
+  return findProgram(command, cwd ?? ".", search) !== undefined
 }
 
 /** A child's gate. */
